@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Compiler attributes that the whole tree uses. */
+#ifndef BASE_ATTR_H
+#define BASE_ATTR_H
+
+#define MUSTUSE __attribute__((warn_unused_result))
+#define PRINTF(f, a) __attribute__((format(printf, f, a)))
+#define NORETURN __attribute__((noreturn))
+#define UNUSED __attribute__((unused))
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#define BIT(n) (1u << (n))
+#define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
+#define container_of(p, type, field) ((type *)(void *)((char *)(p)-offsetof(type, field)))
+
+#endif

@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The key table and what is done with a row. */
+#include "base/config.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/config_parse.h"
+#include "base/machine.h"
+#include "base/mem.h"
+
+static const char *const level_words[] = { "error", "warning", "info", "debug", NULL };
+static const char *const format_words[] = { "text", "json", NULL };
+
+/* The kind of storage follows from the field itself. */
+#define CFG(p, field) \
+	.path = p, .offset = offsetof(struct config, field), \
+	.type = _Generic(((struct config *)0)->field, bool: CFG_BOOL, uint16_t: CFG_U16, \
+	    uint32_t: CFG_U32, uint64_t: CFG_U64, char *: CFG_STR, struct config_list: CFG_LIST)
+#define NUMBER .parse = cfg_parse_number, .kind = "a number"
+#define SIZE .parse = cfg_parse_size, .kind = "a size (such as 64KiB, 1MiB, 2GiB)"
+#define MS .parse = cfg_parse_ms, .kind = "a time (such as 500ms, 10s, 5m, 1h)"
+#define SECONDS .parse = cfg_parse_seconds, .kind = "a time in whole seconds (such as 60, 60s, 5m)"
+#define LATER(p, accepted, what) \
+	.path = p, .type = CFG_NONE, .flags = CFG_LATER, .off = accepted, .later = what
+
+#define JOURNAL "this version keeps messages in memory only; the journal comes with a later version"
+#define NO_TLS "TLS comes with a later version"
+#define NO_PROMETHEUS "the metrics port comes with a later version"
+
+/* In the order of hermes.yml. */
+const struct cfg_key cfg_keys[] = {
+	{ CFG("node.name", node_given), .min = 1, .max = 255,
+	    .text = "Name of the node. Without @ it is shown over HTTP as NAME@HOST. Default: "
+	            "hermes@HOST." },
+	{ CFG("node.listen", listen), .def = "::",
+	    .text = "Address, or list of addresses, for AMQP clients. \"::\" is every address, "
+	            "IPv4 and IPv6." },
+	{ CFG("node.port", port), NUMBER, .def = "5672", .max = UINT16_MAX,
+	    .text = "Port for AMQP clients; 0 opens none." },
+	{ LATER("tls.port", "0", NO_TLS), .text = "Port for AMQP over TLS." },
+	{ LATER("tls.certificate", "''", NO_TLS), .text = "File with the certificate chain." },
+	{ LATER("tls.key", "''", NO_TLS), .text = "File with the private key." },
+	{ LATER("tls.ca", "''", NO_TLS),
+	    .text = "File with the authorities that client certificates are checked against." },
+	{ LATER("tls.verify", "none", NO_TLS),
+	    .text = "Client certificates: none, optional or required." },
+	{ CFG("management.enabled", management_enabled), .def = "true",
+	    .text = "Whether the HTTP API is there." },
+	{ CFG("management.listen", management_listen),
+	    .def = "::", .text = "Address, or list of addresses, for the HTTP API." },
+	{ CFG("management.port", management_port), NUMBER, .def = "15672", .max = UINT16_MAX,
+	    .text = "Port for the HTTP API; 0 opens none." },
+	{ LATER("management.tls_port", "0", NO_TLS), .text = "Port for the HTTP API over TLS." },
+	{ LATER("management.path_prefix", "''", "a path prefix comes with a later version"),
+	    .text = "Path that stands before every path of the HTTP API." },
+	{ LATER("prometheus.enabled", "false", NO_PROMETHEUS),
+	    .text = "Whether metrics have a port of their own." },
+	{ LATER("prometheus.listen", NULL, NO_PROMETHEUS), .text = "Address for metrics." },
+	{ LATER("prometheus.port", "0", NO_PROMETHEUS), .text = "Port for metrics." },
+	{ CFG("log.level", log_level), .def = "info", .words = level_words, .flags = CFG_RELOAD,
+	    .text = "error, warning, info or debug." },
+	{ CFG("log.file", log_file), .def = "-", .min = 1, .max = 4000,
+	    .text = "File that the log is appended to; \"-\" is standard error. SIGHUP opens it "
+	            "again." },
+	{ CFG("log.format", log_format), .def = "text", .words = format_words,
+	    .text = "text, or json: one object a line." },
+	{ CFG("store.path", data_dir), .def = "/var/lib/hermes", .min = 1, .max = 4000,
+	    .text = "Data folder of the node; made when it is not there. No two nodes share one." },
+	{ LATER("store.sync", NULL, JOURNAL),
+	    .text = "When messages are synced to disk: always, a time such as 50ms, or never." },
+	{ LATER("store.journal_file_size", NULL, JOURNAL),
+	    .text = "Size of one file of the journal." },
+	{ LATER("store.journal_max", NULL, JOURNAL),
+	    .text = "Size that the whole journal may have." },
+	{ LATER("store.retention_hours", "0", JOURNAL),
+	    .text = "How long consumed messages are kept; 0: not at all." },
+	{ CFG("memory.limit", memory_limit), .parse = cfg_parse_memory,
+	    .kind = "a size or a percentage (such as 2GiB, 40%)", .def = "40%", .min = MIB(1),
+	    .max = GIB(1 << 20),
+	    .text = "Memory for messages, above which publishers are held back: a size, or a "
+	            "percentage of what the "
+	            "control group or the machine has." },
+	{ LATER("memory.spill", "100%", JOURNAL),
+	    .text = "Part of memory.limit above which long queues go to disk." },
+	{ LATER("disk.min_free", "0 0%", JOURNAL),
+	    .text = "Free disk space below which publishers are held back." },
+	{ CFG("limits.frame_max", frame_max), SIZE, .def = "131072", .min = KIB(4), .max = KIB(128),
+	    .text = "Largest frame, in bytes, proposed in connection.tune." },
+	{ CFG("limits.channel_max", channel_max), NUMBER, .def = "2047", .min = 1,
+	    .max = UINT16_MAX, .text = "Channels of a connection, proposed in connection.tune." },
+	{ CFG("limits.heartbeat", heartbeat_s), SECONDS, .def = "60", .max = UINT16_MAX,
+	    .flags = CFG_RELOAD,
+	    .text = "Heartbeat proposed in connection.tune; 0 proposes none." },
+	{ CFG("limits.connections", connections), .parse = cfg_parse_auto,
+	    .kind = "a number or auto", .def = "auto", .min = 1, .max = 10000000,
+	    .text = "Connections; auto: what the limit of descriptors allows less a reserve." },
+	{ CFG("limits.message_size", message_size), SIZE, .def = "128MiB", .min = 1, .max = GIB(4),
+	    .text = "Largest message body; larger ones are refused at their header." },
+	{ CFG("limits.unacknowledged", unacknowledged), NUMBER, .def = "65535", .min = 1,
+	    .max = 1000000000,
+	    .text = "Unacknowledged deliveries of a consumer whose client set no prefetch." },
+	{ LATER("limits.consumer_timeout", "0",
+	      "the time limit for acknowledgements comes with a later version"),
+	    .text = "How long a delivery may stay unacknowledged; 0: for ever." },
+	{ LATER("limits.quorum_delivery_limit", "0", "quorum queues come with a later version"),
+	    .text = "Deliveries of one message from a quorum queue; 0: no limit." },
+	{ CFG("limits.handshake", handshake_ms), MS, .def = "10s", .min = 100, .max = 600000,
+	    .text = "Time that a client has from connecting to connection.open." },
+	{ CFG("limits.output", output), SIZE, .def = "1MiB", .min = KIB(16), .max = GIB(1),
+	    .text = "Output that waits for one connection, above which it gets no deliveries." },
+	{ CFG("limits.output_max", output_max), SIZE, .def = "4MiB", .min = KIB(64), .max = GIB(4),
+	    .text = "Output that waits for one connection, above which it is not read." },
+	{ CFG("limits.content_in_flight", content_in_flight), SIZE, .def = "256MiB",
+	    .min = KIB(128), .max = GIB(1024),
+	    .text = "Bodies that are not yet complete, over all connections." },
+	{ CFG("limits.consumers", consumers), NUMBER, .def = "0", .max = UINT32_MAX,
+	    .text = "Consumers of the node; 0: no limit." },
+	{ CFG("limits.queues", queues), NUMBER, .def = "0", .max = UINT32_MAX,
+	    .text = "Queues of the node; 0: no limit." },
+	{ CFG("tcp.nodelay", tcp_nodelay), .def = "true",
+	    .text = "TCP_NODELAY on accepted connections." },
+	{ CFG("tcp.keepalive", tcp_keepalive), .def = "true",
+	    .text = "SO_KEEPALIVE on accepted connections." },
+	{ CFG("tcp.backlog", tcp_backlog), NUMBER, .def = "1024", .min = 1, .max = 65535,
+	    .text = "Connections that the kernel holds until they are accepted." },
+	{ CFG("default_user.name", default_user), .min = 1, .max = 255,
+	    .text = "Administrator that stands in place of admin and guest." },
+	{ CFG("default_user.password", default_password), .min = 1, .max = 1024,
+	    .flags = CFG_SECRET, .text = "Password of default_user.name." },
+	{ CFG("default_user.remote", default_user_remote), .def = "false",
+	    .text = "Whether default_user may come from other machines." },
+	{ LATER("definitions.file", "''", "definition files come with a later version"),
+	    .text = "File of definitions that is imported at the start." },
+	{ CFG("compat.product", compat_product), .def = "RabbitMQ", .min = 1, .max = 64,
+	    .text = "Product that clients and tools are told." },
+	{ CFG("compat.version", compat_version), .def = "3.13.7", .min = 1, .max = 64,
+	    .text = "Version that clients and tools are told." },
+};
+const size_t cfg_key_count = COUNT_OF(cfg_keys);
+
+const struct cfg_key *
+config_find(const char *path, size_t n)
+{
+	for (size_t i = 0; i < cfg_key_count; i++)
+		if (strlen(cfg_keys[i].path) == n && memcmp(cfg_keys[i].path, path, n) == 0)
+			return &cfg_keys[i];
+	return NULL;
+}
+
+static void *
+field_of(const struct config *c, const struct cfg_key *k)
+{
+	return (char *)(uintptr_t)c + k->offset;
+}
+
+static bool PRINTF(3, 4) fail(char err[], const struct cfg_key *k, const char *fmt, ...)
+{
+	va_list ap;
+	int n = snprintf(err, CONFIG_ERROR_MAX, "%s: ", k->path);
+
+	assert(n > 0 && n < CONFIG_ERROR_MAX);
+	va_start(ap, fmt);
+	vsnprintf(err + n, (size_t)(CONFIG_ERROR_MAX - n), fmt, ap);
+	va_end(ap);
+	return false;
+}
+
+static bool
+set_number(struct config *c, const struct cfg_key *k, const char *value, char err[])
+{
+	void *field = field_of(c, k);
+	char least[32], most[32];
+	uint64_t v = 0;
+	int rc = k->parse(k, value, &v);
+
+	if (rc == -EINVAL)
+		return fail(err, k, "'%.64s' is not %s", value, k->kind);
+	if (rc != 0 || v < k->min || v > k->max) {
+		cfg_show_number(k, k->min, least, sizeof least);
+		cfg_show_number(k, k->max, most, sizeof most);
+		return fail(err, k, "%.64s is out of range: %s to %s", value, least, most);
+	}
+	if (k->parse == cfg_parse_auto && strcmp(value, "auto") == 0)
+		v = 0;
+	if (k->type == CFG_U16)
+		*(uint16_t *)field = (uint16_t)v;
+	else if (k->type == CFG_U32)
+		*(uint32_t *)field = (uint32_t)v;
+	else
+		*(uint64_t *)field = v;
+	return true;
+}
+
+static bool
+set_word(struct config *c, const struct cfg_key *k, const char *value, char err[])
+{
+	char list[128];
+	size_t used = 0;
+
+	for (uint32_t i = 0; k->words[i] != NULL; i++) {
+		int n;
+
+		if (strcmp(k->words[i], value) == 0) {
+			*(uint32_t *)field_of(c, k) = i;
+			return true;
+		}
+		n = snprintf(
+		    list + used, sizeof list - used, "%s%s", i == 0 ? "" : ", ", k->words[i]);
+		assert(n > 0 && (size_t)n < sizeof list - used);
+		used += (size_t)n;
+	}
+	return fail(err, k, "'%.64s' is none of: %s", value, list);
+}
+
+static bool
+set_bool(struct config *c, const struct cfg_key *k, const char *value, char err[])
+{
+	bool yes = strcmp(value, "true") == 0;
+
+	if (!yes && strcmp(value, "false") != 0)
+		return fail(err, k, "'%.64s' is neither true nor false", value);
+	*(bool *)field_of(c, k) = yes;
+	return true;
+}
+
+static bool
+set_text(struct config *c, const struct cfg_key *k, const char *value, char err[])
+{
+	char **field = field_of(c, k);
+	size_t n = strlen(value);
+
+	if (n < k->min)
+		return fail(err, k, "must not be empty");
+	if (n > k->max)
+		return fail(err, k, "is longer than %" PRIu64 " bytes", k->max);
+	free(*field);
+	*field = xstrdup(value);
+	return true;
+}
+
+/* Values of keys that are still to come: only what switches them off. */
+static bool
+set_later(const struct cfg_key *k, const char *value, char err[])
+{
+	const char *word = value[0] != '\0' ? value : "''";
+	size_t n = strlen(word);
+
+	for (const char *p = k->off; p != NULL && *p != '\0';) {
+		size_t len = strcspn(p, " ");
+
+		if (len == n && memcmp(p, word, n) == 0)
+			return true;
+		p += len + (p[len] == ' ');
+	}
+	return fail(err, k, "%s", k->later);
+}
+
+bool
+config_set(struct config *c, const struct cfg_key *k, const char *value, char err[])
+{
+	if (k->flags & CFG_LATER)
+		return set_later(k, value, err);
+	if (k->words != NULL)
+		return set_word(c, k, value, err);
+	switch (k->type) {
+	case CFG_BOOL: return set_bool(c, k, value, err);
+	case CFG_U16:
+	case CFG_U32:
+	case CFG_U64: return set_number(c, k, value, err);
+	case CFG_STR: return set_text(c, k, value, err);
+	case CFG_LIST: config_clear(c, k); return config_add(c, k, value, err);
+	case CFG_NONE: break;
+	}
+	assert(k->type != CFG_NONE); /* a row of the table without a field */
+	return false;
+}
+
+/* The only lists are lists of addresses. */
+bool
+config_add(struct config *c, const struct cfg_key *k, const char *value, char err[])
+{
+	struct config_list *list = field_of(c, k);
+	unsigned char address[sizeof(struct in6_addr)];
+
+	if (k->flags & CFG_LATER)
+		return set_later(k, value, err);
+	assert(k->type == CFG_LIST);
+	if (inet_pton(AF_INET, value, address) != 1 && inet_pton(AF_INET6, value, address) != 1)
+		return fail(err, k,
+		    "'%.64s' is not an IP address (such as 127.0.0.1, ::1, or :: for all)", value);
+	if (list->count == CONFIG_LISTEN_MAX)
+		return fail(err, k, "has more than %d addresses", CONFIG_LISTEN_MAX);
+	list->item[list->count++] = xstrdup(value);
+	return true;
+}
+
+void
+config_clear(struct config *c, const struct cfg_key *k)
+{
+	struct config_list *list = field_of(c, k);
+
+	if (k->type != CFG_LIST)
+		return;
+	while (list->count > 0)
+		free(list->item[--list->count]);
+}
+
+void
+config_init(struct config *c)
+{
+	char err[CONFIG_ERROR_MAX];
+
+	*c = (struct config){ 0 };
+	for (size_t i = 0; i < cfg_key_count; i++) {
+		const struct cfg_key *k = &cfg_keys[i];
+
+		if (k->def != NULL && !config_set(c, k, k->def, err)) {
+			/* a percentage of very little memory */
+			assert(k->parse == cfg_parse_memory);
+			c->memory_limit = k->min;
+		}
+	}
+}
+
+void
+config_fini(struct config *c)
+{
+	for (size_t i = 0; i < cfg_key_count; i++) {
+		const struct cfg_key *k = &cfg_keys[i];
+
+		if (k->type == CFG_STR)
+			free(*(char **)field_of(c, k));
+		config_clear(c, k);
+	}
+	free(c->node_name);
+	*c = (struct config){ 0 };
+}
+
+bool
+config_check(const struct config *c, const struct cfg_key **k, char err[])
+{
+#define BLAME(p) (*k = config_find(p, sizeof(p) - 1))
+	if (c->output_max < c->output)
+		return fail(err, BLAME("limits.output_max"), "must not be less than limits.output");
+	if (c->default_user != NULL && c->default_password == NULL)
+		return fail(
+		    err, BLAME("default_user.name"), "default_user needs a password as well");
+	if (c->default_user == NULL && c->default_password != NULL)
+		return fail(
+		    err, BLAME("default_user.password"), "default_user needs a name as well");
+	if (c->port != 0 && c->management_enabled && c->port == c->management_port)
+		return fail(err, BLAME("management.port"), "is the same as node.port");
+	return true;
+#undef BLAME
+}
+
+void
+config_complete(struct config *c)
+{
+	char host[128];
+
+	machine_host(host, sizeof host);
+	if (c->node_given == NULL || c->node_given[0] == '\0') {
+		free(c->node_given);
+		c->node_given = xasprintf("hermes@%s", host);
+	}
+	free(c->node_name);
+	c->node_name = strchr(c->node_given, '@') != NULL ? xstrdup(c->node_given)
+	                                                  : xasprintf("%s@%s", c->node_given, host);
+}
+
+static uint64_t
+number_of(const struct config *c, const struct cfg_key *k)
+{
+	const void *field = field_of(c, k);
+
+	switch (k->type) {
+	case CFG_BOOL: return *(const bool *)field;
+	case CFG_U16: return *(const uint16_t *)field;
+	case CFG_U32: return *(const uint32_t *)field;
+	case CFG_U64: return *(const uint64_t *)field;
+	default: return 0;
+	}
+}
+
+static void
+show_list(const struct config_list *list, char *out, size_t n)
+{
+	size_t used = 0;
+
+	for (uint32_t i = 0; i < list->count && used < n; i++)
+		used += (size_t)snprintf(
+		    out + used, n - used, "%s%s", i == 0 ? "" : ", ", list->item[i]);
+}
+
+void
+config_show(const struct config *c, const struct cfg_key *k, char *out, size_t n)
+{
+	assert(n > 0);
+	out[0] = '\0';
+	if (k->type == CFG_LIST) {
+		show_list(field_of(c, k), out, n);
+	} else if (k->type == CFG_STR) {
+		const char *s = *(char **)field_of(c, k);
+
+		snprintf(out, n, "%s", s == NULL ? "" : k->flags & CFG_SECRET ? "********" : s);
+	} else if (k->words != NULL) {
+		snprintf(out, n, "%s", k->words[number_of(c, k)]);
+	} else if (k->type == CFG_BOOL) {
+		snprintf(out, n, "%s", number_of(c, k) ? "true" : "false");
+	} else if (k->parse == cfg_parse_auto && number_of(c, k) == 0) {
+		snprintf(out, n, "auto");
+	} else if (k->type != CFG_NONE) {
+		cfg_show_number(k, number_of(c, k), out, n);
+	}
+}
+
+bool
+config_same(const struct config *a, const struct config *b, const struct cfg_key *k)
+{
+	char x[CONFIG_LISTEN_MAX * 64], y[CONFIG_LISTEN_MAX * 64];
+
+	if (k->type == CFG_STR) {
+		const char *s = *(char **)field_of(a, k), *t = *(char **)field_of(b, k);
+
+		return s == NULL || t == NULL ? s == t : strcmp(s, t) == 0;
+	}
+	if (k->type != CFG_LIST)
+		return number_of(a, k) == number_of(b, k);
+	show_list(field_of(a, k), x, sizeof x);
+	show_list(field_of(b, k), y, sizeof y);
+	return strcmp(x, y) == 0;
+}
+
+void
+config_reload(struct config *into, const struct config *from)
+{
+	for (size_t i = 0; i < cfg_key_count; i++) {
+		const struct cfg_key *k = &cfg_keys[i];
+		void *field = field_of(into, k);
+
+		if (!(k->flags & CFG_RELOAD))
+			continue;
+		if (k->type == CFG_BOOL)
+			*(bool *)field = number_of(from, k);
+		else if (k->type == CFG_U16)
+			*(uint16_t *)field = (uint16_t)number_of(from, k);
+		else if (k->type == CFG_U32)
+			*(uint32_t *)field = (uint32_t)number_of(from, k);
+		else {
+			assert(k->type ==
+			       CFG_U64); /* texts and lists stay: others keep pointers into them */
+			*(uint64_t *)field = number_of(from, k);
+		}
+	}
+}

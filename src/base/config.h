@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * All settings of a node as plain values, and the one table of keys that fills them. The YAML reader
+ * (src/settings.c), `--check`, hints for misspelt keys and the manual all come from that table. */
+#ifndef BASE_CONFIG_H
+#define BASE_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+
+enum { CONFIG_LISTEN_MAX = 16 };
+
+struct config_list {
+	char *item[CONFIG_LISTEN_MAX];	/* owned */
+	uint32_t count;
+};
+
+struct config {
+	/* node */
+	char *node_given;		/* as it was set, or hermes@HOST: for the log */
+	char *node_name;		/* as shown over HTTP: NAME@HOST */
+	struct config_list listen;
+	uint16_t port;			/* 0: closed */
+	/* management */
+	bool management_enabled;
+	struct config_list management_listen;
+	uint16_t management_port;
+	/* log */
+	uint32_t log_level;		/* enum log_level */
+	uint32_t log_format;		/* enum log_format */
+	char *log_file;
+	/* store */
+	char *data_dir;
+	/* memory, disk */
+	uint64_t memory_limit;		/* bytes; filled from the percentage at the start */
+	/* limits */
+	uint32_t frame_max, heartbeat_s, unacknowledged, consumers, queues;
+	uint16_t channel_max;
+	uint32_t connections;		/* 0: auto, what the descriptor limit allows less a reserve */
+	uint64_t message_size, output, output_max, content_in_flight;
+	uint64_t handshake_ms;
+	/* tcp */
+	bool tcp_nodelay, tcp_keepalive;
+	uint32_t tcp_backlog;
+	/* default_user: see INTERFACES; name NULL means admin and guest from loopback only */
+	char *default_user, *default_password;
+	bool default_user_remote;
+	/* compat */
+	char *compat_product, *compat_version;
+};
+
+/* The rest of this header (key table, setting by path, validation) belongs to config.c's author. */
+#include "base/config_keys.h"
+
+#endif

@@ -1,0 +1,74 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Are all files of the tree in sources.am? A .c file that no Makefile knows would never be compiled, a
+# header or test that is not listed would be missing from the tarball.
+#
+#	tests/sources.sh		fails, and shows what differs
+#	tests/sources.sh --write	writes sources.am anew
+set -eu
+LC_ALL=C; export LC_ALL
+cd "${srcdir:-$(dirname "$0")/..}"
+
+# NAME = words of standard input, one a line
+list() {
+	printf '%s =' "$1"
+	sort | while read -r word; do printf ' \\\n\t%s' "$word"; done
+	printf '\n\n'
+}
+
+find_in() {	# DIRECTORY... -- find's expression; directories that do not exist yet are passed over
+	dirs=
+	while [ "$1" != -- ]; do [ ! -d "$1" ] || dirs="$dirs $1"; shift; done
+	shift
+	# shellcheck disable=SC2086 # the names are ours and have no blanks
+	[ -z "$dirs" ] || find $dirs -name '.?*' -prune -o -name __pycache__ -prune -o -type f \( "$@" \) -print
+}
+
+# shellcheck disable=SC2016 # the dollars are for make
+programs() {	# VARIABLE DIRECTORY PREFIX EXTRA-SOURCES LDFLAGS
+	names=$(find_in "$2" -- -name "$3_*.c" | sed 's/\.c$//' | sort)
+	printf '%s\n' "$names" | grep . | list "$1"
+	for name in $names; do
+		var=$(printf '%s' "$name" | tr -c 'a-zA-Z0-9' _)
+		printf '%s_SOURCES = %s.c%s\n' "$var" "$name" "$4"
+		[ -z "$5" ] || printf '%s_LDFLAGS = $(AM_LDFLAGS) %s\n' "$var" "$5"
+	done
+	echo
+}
+
+# shellcheck disable=SC2016
+make_list() {
+	echo '# Written by tests/sources.sh --write: lists of files for Makefile.am.'
+	echo
+	find_in src amqp mgmt -- -name '*.[ch]' -o -name '*.def' | grep -vx 'src/main\.c' | list hermes_sources
+	helpers=$(find_in tests/unit -- -name '*.[ch]' ! -name 'check_*.c' | sort | sed 's/^/ /' | tr -d '\n')
+	programs unit_tests tests/unit check "$helpers" ''
+	programs fuzz_targets tests/fuzz fuzz ' $(fuzz_main)' '$(fuzz_ldflags)'
+	# Measuring programs: built by name only, never part of the tests.
+	programs EXTRA_PROGRAMS tests/bench bench '' ''
+	{
+		find_in tests/lib tests/wire tests/conformance tests/e2e tests/clients -- \
+		    -name '*.py' -o -name '*.txt' -o -name '*.md' -o -name '*.ini' -o -name '*.sh'
+		find_in tests/fuzz -- -path 'tests/fuzz/*.h' -o -path 'tests/fuzz/replay_main.c'
+		find_in tests/bench -- ! -name 'bench_*.c'
+		find_in contrib -- ! -path contrib/quickstart ! -path contrib/test ! -path contrib/packages.sh
+		[ ! -d tests/fuzz/corpus ] || echo tests/fuzz/corpus
+	} | list other_files
+}
+
+case "${1:-}" in
+--write)
+	make_list >sources.am.new
+	mv sources.am.new sources.am ;;
+'')
+	made=$(mktemp)
+	trap 'rm -f "$made"' EXIT
+	make_list >"$made"
+	if ! diff -u sources.am "$made"; then
+		echo 'sources.am is out of date: run tests/sources.sh --write' >&2
+		exit 1
+	fi ;;
+*)
+	echo "usage: tests/sources.sh [--write]" >&2
+	exit 2 ;;
+esac

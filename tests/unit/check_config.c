@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The key table walked row by row: every key can be set, every bound holds, every default is a value of its own row. */
+#include "base/config.h"
+
+#include <check.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/machine.h"
+
+static struct config c;
+static char err[CONFIG_ERROR_MAX];
+
+static void
+setup(void)
+{
+	config_init(&c);
+	err[0] = '\0';
+}
+
+static void
+teardown(void)
+{
+	config_fini(&c);
+}
+
+static const struct cfg_key *
+row(const char *path)
+{
+	const struct cfg_key *k = config_find(path, strlen(path));
+
+	ck_assert_msg(k != NULL, "no key %s", path);
+	return k;
+}
+
+static bool
+is_number(const struct cfg_key *k)
+{
+	return k->parse != NULL;
+}
+
+START_TEST(table_is_sound)
+{
+	for (size_t i = 0; i < cfg_key_count; i++) {
+		const struct cfg_key *k = &cfg_keys[i];
+
+		ck_assert_ptr_eq(
+		    config_find(k->path, strlen(k->path)), k); /* no path stands twice */
+		ck_assert_msg(k->text != NULL && k->text[0] != '\0', "%s has no help", k->path);
+		ck_assert_msg(!!(k->flags & CFG_LATER) == (k->type == CFG_NONE), "%s", k->path);
+		ck_assert_msg(!!(k->flags & CFG_LATER) == (k->later != NULL), "%s", k->path);
+		if (k->type == CFG_U16 || k->type == CFG_U64 ||
+		    (k->type == CFG_U32 && k->words == NULL)) {
+			ck_assert_msg(
+			    is_number(k) && k->kind != NULL, "%s cannot be read", k->path);
+			ck_assert_msg(
+			    k->def != NULL && k->min <= k->max && k->max > 0, "%s", k->path);
+		}
+		if (k->type == CFG_U16)
+			ck_assert_uint_le(k->max, UINT16_MAX);
+		if (k->type == CFG_U32)
+			ck_assert_uint_le(k->max, UINT32_MAX);
+		if (k->flags & CFG_RELOAD)
+			ck_assert(k->type != CFG_STR && k->type != CFG_LIST);
+		if (k->type == CFG_STR)
+			ck_assert_msg(k->max > 0, "%s has no bound", k->path);
+	}
+}
+END_TEST
+
+START_TEST(every_default_is_a_value)
+{
+	char shown[1200];
+
+	for (size_t i = 0; i < cfg_key_count; i++) {
+		const struct cfg_key *k = &cfg_keys[i];
+
+		if (k->def == NULL)
+			continue;
+		ck_assert_msg(config_set(&c, k, k->def, err), "%s", err);
+		/* what is shown can be written again and is the same */
+		config_show(&c, k, shown, sizeof shown);
+		ck_assert_msg(shown[0] != '\0', "%s shows nothing", k->path);
+		ck_assert_msg(config_set(&c, k, shown, err), "%s", err);
+	}
+	ck_assert_uint_eq(c.port, 5672);
+	ck_assert_uint_eq(c.management_port, 15672);
+	ck_assert(c.management_enabled);
+	ck_assert_uint_eq(c.listen.count, 1);
+	ck_assert_str_eq(c.listen.item[0], "::");
+	ck_assert_uint_eq(c.log_level, LOG_INFO);
+	ck_assert_uint_eq(c.frame_max, 131072);
+	ck_assert_uint_eq(c.channel_max, 2047);
+	ck_assert_uint_eq(c.heartbeat_s, 60);
+	ck_assert_uint_eq(c.connections, 0);
+	ck_assert_uint_eq(c.message_size, 128u << 20);
+	ck_assert_uint_eq(c.handshake_ms, 10000);
+	ck_assert_ptr_null(c.default_user);
+	ck_assert_str_eq(c.data_dir, "/var/lib/hermes");
+	ck_assert_str_eq(c.compat_version, "3.13.7");
+}
+END_TEST
+
+START_TEST(every_bound_holds)
+{
+	char text[64];
+
+	for (size_t i = 0; i < cfg_key_count; i++) {
+		const struct cfg_key *k = &cfg_keys[i];
+		struct config before = c;
+
+		if (!is_number(k) || (k->flags & CFG_LATER))
+			continue;
+		/* seconds and milliseconds are told apart by their unit; sizes and numbers are plain */
+		const char *unit = strcmp(k->path, "limits.handshake") == 0 ? "ms" : "";
+
+		snprintf(text, sizeof text, "%" PRIu64 "%s", k->min, unit);
+		ck_assert_msg(config_set(&c, k, text, err), "%s", err);
+		snprintf(text, sizeof text, "%" PRIu64 "%s", k->max, unit);
+		ck_assert_msg(config_set(&c, k, text, err), "%s", err);
+		before = c;
+		snprintf(text, sizeof text, "%" PRIu64 "%s", k->max + 1, unit);
+		ck_assert_msg(!config_set(&c, k, text, err), "%s took %s", k->path, text);
+		ck_assert_msg(
+		    strstr(err, "out of range") != NULL && strstr(err, k->path) == err, "%s", err);
+		if (k->min > 0) {
+			snprintf(text, sizeof text, "%" PRIu64 "%s", k->min - 1, unit);
+			ck_assert_msg(!config_set(&c, k, text, err), "%s took %s", k->path, text);
+			ck_assert_msg(strstr(err, "out of range") != NULL, "%s", err);
+		}
+		ck_assert_msg(!config_set(&c, k, "99999999999999999999999", err), "%s", k->path);
+		ck_assert_msg(!config_set(&c, k, "-1", err), "%s", k->path);
+		ck_assert_msg(!config_set(&c, k, "", err), "%s", k->path);
+		ck_assert_msg(!config_set(&c, k, "1 ", err), "%s", k->path);
+		ck_assert_msg(!config_set(&c, k, "abc", err), "%s", k->path);
+		ck_assert_msg(strstr(err, k->kind) != NULL, "%s", err);
+		ck_assert_mem_eq(&before, &c, sizeof c); /* a refusal changes nothing */
+	}
+}
+END_TEST
+
+START_TEST(texts_are_bounded)
+{
+	static char text[8000];
+
+	for (size_t i = 0; i < cfg_key_count; i++) {
+		const struct cfg_key *k = &cfg_keys[i];
+
+		if (k->type != CFG_STR)
+			continue;
+		ck_assert_uint_lt(k->max + 1, sizeof text);
+		memset(text, 'x', sizeof text);
+		text[k->max + 1] = '\0';
+		ck_assert_msg(!config_set(&c, k, text, err), "%s", k->path);
+		text[k->max] = '\0';
+		ck_assert_msg(config_set(&c, k, text, err), "%s", err);
+		if (k->min > 0)
+			ck_assert_msg(!config_set(&c, k, "", err), "%s", k->path);
+	}
+}
+END_TEST
+
+START_TEST(later_keys_are_refused)
+{
+	unsigned seen = 0;
+
+	for (size_t i = 0; i < cfg_key_count; i++) {
+		const struct cfg_key *k = &cfg_keys[i];
+
+		if (!(k->flags & CFG_LATER))
+			continue;
+		seen++;
+		ck_assert_msg(!config_set(&c, k, "something", err), "%s", k->path);
+		ck_assert_msg(strstr(err, "later version") != NULL, "%s", err);
+	}
+	ck_assert_uint_gt(seen, 10);
+}
+END_TEST
+
+static const struct one {
+	const char *path, *value;
+	const char *error; /* NULL: taken */
+} ones[] = {
+	{ "store.sync", "always",
+	    "store.sync: this version keeps messages in memory only; the journal comes with a "
+	    "later version" },
+	{ "store.sync", "",
+	    "store.sync: this version keeps messages in memory only; the journal comes with a "
+	    "later version" },
+	{ "store.retention_hours", "0", NULL },
+	{ "disk.min_free", "0", NULL },
+	{ "disk.min_free", "0%", NULL },
+	{ "disk.min_free", "0% 0",
+	    "disk.min_free: this version keeps messages in memory only; the journal comes with a "
+	    "later version" },
+	{ "tls.verify", "none", NULL },
+	{ "tls.key", "", NULL },
+	{ "prometheus.enabled", "false", NULL },
+	{ "prometheus.enabled", "true",
+	    "prometheus.enabled: the metrics port comes with a later version" },
+	{ "management.path_prefix", "", NULL },
+	{ "node.port", "70000", "node.port: 70000 is out of range: 0 to 65535" },
+	{ "node.port", "abc", "node.port: 'abc' is not a number" },
+	{ "node.port", "+1", "node.port: '+1' is not a number" },
+	{ "node.port", "0x10", "node.port: '0x10' is not a number" },
+	{ "node.listen", "localhost",
+	    "node.listen: 'localhost' is not an IP address (such as 127.0.0.1, ::1, or :: for "
+	    "all)" },
+	{ "node.listen", "127.0.0.1", NULL },
+	{ "node.listen", "fe80::1", NULL },
+	{ "log.level", "loud", "log.level: 'loud' is none of: error, warning, info, debug" },
+	{ "log.format", "json", NULL },
+	{ "tcp.nodelay", "yes", "tcp.nodelay: 'yes' is neither true nor false" },
+	{ "limits.heartbeat", "5m", NULL },
+	{ "limits.heartbeat", "500ms",
+	    "limits.heartbeat: '500ms' is not a time in whole seconds (such as 60, 60s, 5m)" },
+	{ "limits.output", "1KiB", "limits.output: 1KiB is out of range: 16KiB to 1GiB" },
+	{ "limits.handshake", "1h", "limits.handshake: 1h is out of range: 100ms to 600s" },
+	{ "limits.connections", "auto", NULL },
+	{ "limits.connections", "0", "limits.connections: 0 is out of range: 1 to 10000000" },
+	{ "memory.limit", "101%",
+	    "memory.limit: '101%' is not a size or a percentage (such as 2GiB, 40%)" },
+	{ "memory.limit", "0%",
+	    "memory.limit: '0%' is not a size or a percentage (such as 2GiB, 40%)" },
+	{ "memory.limit", "256MiB", NULL },
+	{ "memory.limit", "100%", NULL },
+	{ "default_user.name", "", "default_user.name: must not be empty" },
+};
+
+START_TEST(one_value)
+{
+	const struct one *o = &ones[_i];
+	bool taken = config_set(&c, row(o->path), o->value, err);
+
+	ck_assert_msg(taken == (o->error == NULL), "%s: %s: %s", o->path, o->value, err);
+	if (o->error != NULL)
+		ck_assert_str_eq(err, o->error);
+}
+END_TEST
+
+START_TEST(percent_of_memory)
+{
+	ck_assert(config_set(&c, row("memory.limit"), "50%", err));
+	ck_assert_uint_eq(c.memory_limit, machine_memory() / 100 * 50);
+}
+END_TEST
+
+START_TEST(addresses_are_bounded)
+{
+	const struct cfg_key *k = row("node.listen");
+
+	config_clear(&c, k);
+	for (int i = 0; i < CONFIG_LISTEN_MAX; i++)
+		ck_assert(config_add(&c, k, "127.0.0.1", err));
+	ck_assert(!config_add(&c, k, "127.0.0.1", err));
+	ck_assert_uint_eq(c.listen.count, CONFIG_LISTEN_MAX);
+	ck_assert(config_set(&c, k, "::1", err)); /* one replaces all */
+	ck_assert_uint_eq(c.listen.count, 1);
+}
+END_TEST
+
+START_TEST(keys_together)
+{
+	const struct cfg_key *k;
+
+	ck_assert(config_check(&c, &k, err));
+	c.output_max = c.output - 1;
+	ck_assert(!config_check(&c, &k, err));
+	ck_assert_str_eq(k->path, "limits.output_max");
+	c.output_max = c.output;
+	ck_assert(config_set(&c, row("default_user.name"), "me", err));
+	ck_assert(!config_check(&c, &k, err));
+	ck_assert_str_eq(err, "default_user.name: default_user needs a password as well");
+	ck_assert(config_set(&c, row("default_user.password"), "secret", err));
+	ck_assert(config_check(&c, &k, err));
+	c.management_port = c.port;
+	ck_assert(!config_check(&c, &k, err));
+	c.management_enabled = false;
+	ck_assert(config_check(&c, &k, err));
+}
+END_TEST
+
+START_TEST(secrets_are_not_shown)
+{
+	char shown[64];
+
+	ck_assert(config_set(&c, row("default_user.password"), "hunter2", err));
+	config_show(&c, row("default_user.password"), shown, sizeof shown);
+	ck_assert_str_eq(shown, "********");
+}
+END_TEST
+
+START_TEST(names_of_nodes)
+{
+	char host[128], want[256];
+
+	machine_host(host, sizeof host);
+	config_complete(&c);
+	snprintf(want, sizeof want, "hermes@%s", host);
+	ck_assert_str_eq(c.node_given, want);
+	ck_assert_str_eq(c.node_name, want);
+	ck_assert(config_set(&c, row("node.name"), "one", err));
+	config_complete(&c);
+	snprintf(want, sizeof want, "one@%s", host);
+	ck_assert_str_eq(c.node_given, "one");
+	ck_assert_str_eq(c.node_name, want);
+	ck_assert(config_set(&c, row("node.name"), "one@there", err));
+	config_complete(&c);
+	ck_assert_str_eq(c.node_name, "one@there");
+}
+END_TEST
+
+START_TEST(reload_takes_what_it_may)
+{
+	struct config fresh;
+
+	config_init(&fresh);
+	ck_assert(config_set(&fresh, row("log.level"), "debug", err));
+	ck_assert(config_set(&fresh, row("node.port"), "1", err));
+	ck_assert(!config_same(&c, &fresh, row("node.port")));
+	ck_assert(config_same(&c, &fresh, row("node.listen")));
+	ck_assert(config_same(&c, &fresh, row("default_user.name")));
+	config_reload(&c, &fresh);
+	ck_assert_uint_eq(c.log_level, LOG_DEBUG);
+	ck_assert_uint_eq(c.port, 5672);
+	config_fini(&fresh);
+}
+END_TEST
+
+/* --- machine --------------------------------------------------------------- */
+
+static char root[64];
+
+static void
+put(const char *path, const char *text)
+{
+	char name[512];
+	FILE *f;
+
+	snprintf(name, sizeof name, "%s%s", root, path);
+	for (char *p = name + strlen(root) + 1; *p != '\0'; p++)
+		if (*p == '/') {
+			*p = '\0';
+			mkdir(name, 0700);
+			*p = '/';
+		}
+	f = fopen(name, "w");
+	ck_assert_ptr_nonnull(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+static void
+make_root(void)
+{
+	snprintf(root, sizeof root, "/tmp/hermes-machine-XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(root));
+	put("/proc/meminfo", "MemFree: 1 kB\nMemTotal:       1048576 kB\n");
+}
+
+static void
+drop_root(void)
+{
+	char command[128];
+
+	snprintf(command, sizeof command, "rm -rf %s", root);
+	ck_assert_int_eq(system(command), 0);
+}
+
+#define GROUP "/sys/fs/cgroup"
+static const struct group {
+	const char *groups;  /* /proc/self/cgroup */
+	const char *file[6]; /* path, text, ... */
+	uint64_t want;
+} groups[] = {
+	{ "0::/\n", { NULL }, 1ull << 30 },
+	{ "0::/a/b\n", { GROUP "/a/b/memory.max", "536870912\n" }, 512ull << 20 },
+	/* the least on the way to the root counts */
+	{ "0::/a/b\n",
+	    { GROUP "/a/b/memory.max", "536870912\n", GROUP "/a/memory.max", "1048576\n" },
+	    1 << 20 },
+	{ "0::/a/b\n", { GROUP "/a/b/memory.max", "max\n", GROUP "/memory.max", "2097152\n" },
+	    2 << 20 },
+	/* a limit above what the machine has is none */
+	{ "0::/a\n", { GROUP "/a/memory.max", "99999999999999\n" }, 1ull << 30 },
+	/* a container that sees the host's path: only the root is there */
+	{ "0::/../../x\n", { GROUP "/memory.max", "3145728\n" }, 3 << 20 },
+	{ "5:cpu,memory:/d\n0::/\n", { GROUP "/memory/d/memory.limit_in_bytes", "4194304\n" },
+	    4 << 20 },
+	{ "5:memory:/d\n", { GROUP "/memory/memory.limit_in_bytes", "9223372036854771712\n" },
+	    1ull << 30 },
+	{ "5:memory:/host/path\n", { GROUP "/memory/memory.limit_in_bytes", "5242880\n" },
+	    5 << 20 },
+	/* other controllers have no say */
+	{ "5:memoryx,cpu:/d\n", { GROUP "/memory/d/memory.limit_in_bytes", "4194304\n" },
+	    1ull << 30 },
+	{ "nonsense\n:\n5:memory\n\n", { NULL }, 1ull << 30 },
+	{ "0::/a\n", { GROUP "/a/memory.max", "rubbish\n" }, 1ull << 30 },
+};
+
+START_TEST(memory_of_a_group)
+{
+	const struct group *g = &groups[_i];
+
+	make_root();
+	put("/proc/self/cgroup", g->groups);
+	for (size_t i = 0; i + 1 < COUNT_OF(g->file) && g->file[i] != NULL; i += 2)
+		put(g->file[i], g->file[i + 1]);
+	ck_assert_uint_eq(machine_memory_at(root), g->want);
+	drop_root();
+}
+END_TEST
+
+START_TEST(memory_of_this_machine)
+{
+	ck_assert_uint_gt(machine_memory(), 16 << 20);
+	ck_assert_uint_gt(machine_memory_at("/nowhere"), 0);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("config");
+	TCase *t = tcase_create("config");
+	SRunner *r = srunner_create(s);
+	int failed;
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, table_is_sound);
+	tcase_add_test(t, every_default_is_a_value);
+	tcase_add_test(t, every_bound_holds);
+	tcase_add_test(t, texts_are_bounded);
+	tcase_add_test(t, later_keys_are_refused);
+	tcase_add_loop_test(t, one_value, 0, COUNT_OF(ones));
+	tcase_add_test(t, percent_of_memory);
+	tcase_add_test(t, addresses_are_bounded);
+	tcase_add_test(t, keys_together);
+	tcase_add_test(t, secrets_are_not_shown);
+	tcase_add_test(t, names_of_nodes);
+	tcase_add_test(t, reload_takes_what_it_may);
+	tcase_add_loop_test(t, memory_of_a_group, 0, COUNT_OF(groups));
+	tcase_add_test(t, memory_of_this_machine);
+	suite_add_tcase(s, t);
+	srunner_run_all(r, CK_ENV);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed == 0 ? 0 : 1;
+}
