@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The core thread's event loop: libevent under it, one timer wheel, and the lists of a turn (DESIGN: threads).
+ * The turn itself stands in src/node.c:
+ *
+ *	loop_wait()   events are collected: readable and writable transports are put on lists
+ *	loop_read()   each readable transport one recv, its frames handled; writable ones flushed
+ *	              ... the floors above do what became due ...
+ *	loop_flush()  each transport with output one writev
+ *	loop_reap()   what was closed is freed
+ */
+#ifndef NET_LOOP_H
+#define NET_LOOP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/wheel.h"
+
+struct event_base;
+struct transport;
+struct chunk;
+
+TAILQ_HEAD(transport_list, transport);
+
+struct loop {
+	struct event_base *base;        /* owned */
+	struct wheel *wheel;            /* owned */
+	uint64_t now_ms;                /* the node's clock, taken once after each wait */
+	struct transport_list readable; /* in the order in which they are served */
+	struct transport_list dirty;    /* have output that no flush has seen yet */
+	struct transport_list
+	    closing;                  /* without an owner: the rest of their output is being sent */
+	struct transport_list closed; /* freed by loop_reap */
+	uint32_t readable_count;
+	uint8_t *input;   /* one buffer for all: tail_room for a tail, then LOOP_READ_MAX */
+	size_t tail_room; /* grows to the largest tail_max of a transport */
+	struct chunk *spare_chunks; /* at most LOOP_SPARE_CHUNKS */
+	uint32_t spare_count;
+	uint64_t turns, recv_calls, writev_calls, bytes_in, bytes_out;
+	struct loop_events *events; /* owned; loop.c only */
+};
+
+enum {
+	LOOP_READ_MAX = 256 << 10, /* bytes of one recv: at most, at least */
+	LOOP_READ_MIN = 16 << 10,
+	LOOP_TURN_BYTES = 1 << 20,  /* of one turn, shared by those that are readable */
+	LOOP_TAIL_ROOM = 160 << 10, /* a frame of the default size and a little */
+	LOOP_SPARE_CHUNKS = 64,
+	LOOP_TIMERS = 1024 /* timers fired a turn */
+};
+
+struct loop *loop_new(void);
+void loop_free(struct loop **lp);
+
+/* Waits for events until the wheel has work; `busy` means do not wait at all. Fires timers, sets now_ms. */
+void loop_wait(struct loop *l, bool busy);
+void loop_read(struct loop *l);
+void loop_flush(struct loop *l);
+void loop_reap(struct loop *l);
+/* Gives half of the spare chunks back; called about once a second. */
+void loop_trim(struct loop *l);
+
+/* For transport.c: a descriptor that is not read is watched for its end only. */
+void loop_watch_hangup(struct loop *l, struct transport *t, int fd);
+void loop_unwatch_hangup(struct loop *l, int fd);
+
+static inline bool
+loop_has_output(const struct loop *l)
+{
+	return !TAILQ_EMPTY(&l->dirty);
+}
+
+#endif
