@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Makes and removes bindings. A source finds one by its identity through a hash of its own, so that neither ten
+ * thousand bindings of one exchange nor as many to one queue make a bind or an unbind slow. */
+#include "broker/binding.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "broker/broker.h"
+#include "broker/exchange_type/type.h"
+#include "broker/hash.h"
+#include "broker/table.h"
+#include "broker/vhost.h"
+
+enum { SLOTS_FIRST = 4 };
+
+/* The order of arguments does not matter, so neither does it to their hash. */
+static uint64_t
+hash_arguments(const struct table *t)
+{
+	struct span raw = table_span(t);
+	struct field f;
+	size_t at = 0, from = 0;
+	uint64_t sum = 0;
+
+	while (table_next(raw, &at, &f)) {
+		sum += hash_bytes(raw.p + from, at - from);
+		from = at;
+	}
+	return sum;
+}
+
+static uint64_t
+identity(
+    const struct queue *q, const struct exchange *x, struct span key, const struct table *arguments)
+{
+	uint64_t to = q != NULL ? q->id * 2 : x->id * 2 + 1;
+
+	return hash_mix(hash_span(key) + 3 * hash_arguments(arguments) + hash_mix(to));
+}
+
+static bool
+is_the_one(const struct binding *b, uint64_t id, const struct queue *q, const struct exchange *x,
+    struct span key, const struct table *arguments)
+{
+	return b->identity == id && b->queue == q && b->exchange == x &&
+	       span_eq(binding_key(b), key) && table_equal(b->arguments, arguments);
+}
+
+static struct binding *
+find(const struct exchange *source, uint64_t id, const struct queue *q, const struct exchange *x,
+    struct span key, const struct table *arguments)
+{
+	struct binding *b;
+
+	if (source->identity_slots == 0)
+		return NULL;
+	b = source->identities[id & (source->identity_slots - 1)];
+	while (b != NULL && !is_the_one(b, id, q, x, key, arguments))
+		b = b->identity_next;
+	return b;
+}
+
+static void
+identities_grow(struct exchange *x)
+{
+	uint32_t slots = x->identity_slots == 0 ? SLOTS_FIRST : x->identity_slots * 2, i;
+	struct binding **slot = xcalloc(slots, sizeof(struct binding *)), *b, **to;
+
+	for (i = 0; i < x->identity_slots; i++) {
+		while ((b = x->identities[i]) != NULL) {
+			x->identities[i] = b->identity_next;
+			to = &slot[b->identity & (slots - 1)];
+			b->identity_next = *to;
+			*to = b;
+		}
+	}
+	free(x->identities);
+	x->identities = slot;
+	x->identity_slots = slots;
+}
+
+static void
+identity_remove(struct binding *b)
+{
+	struct exchange *x = b->source;
+	struct binding **bp = &x->identities[b->identity & (x->identity_slots - 1)];
+
+	while (*bp != b)
+		bp = &(*bp)->identity_next;
+	*bp = b->identity_next;
+	if (x->binding_count == 0) {
+		free(x->identities);
+		x->identities = NULL;
+		x->identity_slots = 0;
+	}
+}
+
+static const struct error *
+check_default(const struct exchange *source, const struct exchange *x)
+{
+	if (source->name_len == 0 || (x != NULL && x->name_len == 0))
+		return error_make(
+		    E_ACCESS_REFUSED, "operation not permitted on the default exchange");
+	return NULL;
+}
+
+static void
+attach(struct binding *b)
+{
+	struct exchange *source = b->source;
+	uint64_t slot;
+
+	if (source->binding_count == source->identity_slots)
+		identities_grow(source);
+	slot = b->identity & (source->identity_slots - 1);
+	b->identity_next = source->identities[slot];
+	source->identities[slot] = b;
+	LIST_INSERT_HEAD(&source->bindings, b, source_link);
+	LIST_INSERT_HEAD(
+	    b->queue != NULL ? &b->queue->bindings : &b->exchange->inbound, b, target_link);
+	source->binding_count++;
+	source->had_binding = true;
+	source->vhost->broker->stats.bindings++;
+	exchange_type_ops(source->type)->add(source, b);
+	exchange_changed(source);
+}
+
+const struct error *
+binding_add(struct exchange *source, struct queue *q, struct exchange *x, struct span key,
+    const struct table *arguments)
+{
+	const struct exchange_type_ops *ops = exchange_type_ops(source->type);
+	const struct error *e = check_default(source, x);
+	struct table *copy = NULL;
+	struct binding *b;
+	uint64_t id;
+
+	assert((q == NULL) != (x == NULL) && key.n <= 255);
+	if (e == NULL && ops->validate != NULL)
+		e = ops->validate(arguments);
+	if (e != NULL)
+		return e;
+	id = identity(q, x, key, arguments);
+	if (find(source, id, q, x, key, arguments) != NULL)
+		return NULL;
+	b = try_malloc(sizeof *b + key.n);
+	if (b == NULL || table_try_copy(table_span(arguments), &copy) != 0) {
+		free(b);
+		return error_make(E_RESOURCE_ERROR, "no memory for a binding");
+	}
+	*b = (struct binding){ .source = source, .queue = q, .exchange = x, .identity = id };
+	b->arguments = copy;
+	b->key_len = (uint8_t)key.n;
+	if (key.n > 0)
+		memcpy(b->key, key.p, key.n);
+	attach(b);
+	return NULL;
+}
+
+/* Unlinks and frees it; notes a source that is to go now. */
+static void
+drop(struct binding *b)
+{
+	struct exchange *source = b->source;
+
+	exchange_type_ops(source->type)->remove(source, b);
+	LIST_REMOVE(b, source_link);
+	LIST_REMOVE(b, target_link);
+	source->binding_count--;
+	source->vhost->broker->stats.bindings--;
+	identity_remove(b);
+	exchange_changed(source);
+	if (source->auto_delete && source->binding_count == 0)
+		exchange_note_unbound(source);
+	table_free(&b->arguments);
+	free(b);
+}
+
+const struct error *
+binding_remove(struct exchange *source, struct queue *q, struct exchange *x, struct span key,
+    const struct table *arguments)
+{
+	const struct error *e = check_default(source, x);
+	struct vhost *vh = source->vhost;
+	struct binding *b;
+
+	assert((q == NULL) != (x == NULL));
+	if (e != NULL)
+		return e;
+	b = find(source, identity(q, x, key, arguments), q, x, key, arguments);
+	if (b == NULL)
+		return NULL;
+	drop(b);
+	exchanges_reap_unbound(vh);
+	return NULL;
+}
+
+void
+bindings_drop_queue(struct queue *q)
+{
+	struct binding *b;
+
+	while ((b = LIST_FIRST(&q->bindings)) != NULL)
+		drop(b);
+	exchanges_reap_unbound(q->vhost);
+}
+
+void
+bindings_drop_exchange(struct exchange *x)
+{
+	struct binding *b;
+
+	while ((b = LIST_FIRST(&x->bindings)) != NULL)
+		drop(b);
+	while ((b = LIST_FIRST(&x->inbound)) != NULL)
+		drop(b);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Bindings from an exchange to a queue or to another exchange; identity is source, destination, key and arguments. */
+#ifndef BROKER_BINDING_H
+#define BROKER_BINDING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/attr.h"
+#include "base/bytes.h"
+#include "broker/error.h"
+#include "broker/exchange.h"
+
+struct headers_match;
+
+struct binding {
+	struct exchange *source;	/* borrowed: owns us */
+	struct queue *queue;		/* borrowed; NULL when the destination is an exchange */
+	struct exchange *exchange;	/* borrowed; NULL when the destination is a queue */
+	struct table *arguments;	/* owned, may be NULL */
+	struct headers_match *match;	/* owned; headers exchanges only */
+	LIST_ENTRY(binding) source_link;	/* source->bindings */
+	LIST_ENTRY(binding) target_link;	/* queue->bindings or exchange->inbound */
+	LIST_ENTRY(binding) index_link;	/* the type's index: those of one key or pattern */
+	void *index_node;		/* borrowed: where the type's index has it */
+	struct binding *identity_next;	/* source->identities */
+	uint64_t identity;		/* hash over destination, key and arguments */
+	uint8_t key_len;
+	uint8_t key[];
+};
+
+static inline struct span
+binding_key(const struct binding *b)
+{
+	return span_of(b->key, b->key_len);
+}
+
+/* Exactly one of q, x is not NULL; key is at most 255 bytes. Binding what is bound already is fine. 403 default exchange
+ * (either side), 406 "Invalid x-match field value/type", 506 no memory. */
+const struct error *binding_add(struct exchange *source, struct queue *q, struct exchange *x, struct span key,
+    const struct table *arguments) MUSTUSE;
+/* Unbinding what is not bound is fine. The source, if auto-delete and now unbound, is gone afterwards. */
+const struct error *binding_remove(struct exchange *source, struct queue *q, struct exchange *x, struct span key,
+    const struct table *arguments) MUSTUSE;
+
+/* The queue (exchange) goes: so do all bindings to it, and sources that are auto-delete and now unbound. */
+void bindings_drop_queue(struct queue *q);
+void bindings_drop_exchange(struct exchange *x);	/* both directions; exchange.c's, which then reaps */
+
+#endif

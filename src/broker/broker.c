@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The broker and the work of a turn. Time is no input here, so the work is bounded by counts: each of them stands
+ * for a few hundred microseconds at most. */
+#include "broker/broker.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/config.h"
+#include "base/mem.h"
+#include "broker/queue.h"
+#include "broker/queue_priv.h"
+#include "broker/route.h"
+#include "broker/user.h"
+#include "broker/vhost.h"
+
+enum {
+	DELIVER_SLICE = 64, /* messages of one queue before the next has its turn */
+	DELIVER_MAX = 4096, /* messages of a call of broker_run */
+	CANCEL_MAX = 512,
+	REMOVE_MAX = 128,
+	GARBAGE_MAX = 4096
+};
+
+struct broker *
+broker_new(const struct config *cfg, struct wheel *wheel, uint64_t now_ms)
+{
+	struct broker *b = xcalloc(1, sizeof *b);
+	struct vhost *vh;
+
+	route_init();
+	b->cfg = cfg;
+	b->wheel = wheel;
+	b->now_ms = now_ms;
+	TAILQ_INIT(&b->clients);
+	TAILQ_INIT(&b->runnable);
+	TAILQ_INIT(&b->cancelled);
+	TAILQ_INIT(&b->deleted);
+	TAILQ_INIT(&b->auto_deleted);
+	memory_init(&b->memory, cfg->memory_limit);
+	vh = vhost_add(b, "/");
+	assert(vh != NULL);
+	users_default(b);
+	return b;
+}
+
+/* ---- the work of a turn ---- */
+
+static bool
+run_queues(struct broker *b)
+{
+	unsigned left = DELIVER_MAX;
+	struct queue *q;
+
+	while (left > 0 && (q = TAILQ_FIRST(&b->runnable)) != NULL) {
+		unsigned n = queue_run(q, left < DELIVER_SLICE ? left : DELIVER_SLICE);
+
+		left -= n;
+		TAILQ_REMOVE(&b->runnable, q, run_link);
+		q->is_runnable = false;
+		/* What it did not get to in its slice it goes on with behind the others. */
+		if (n > 0 && q->ready > 0 && queue_next_taker(q) != NULL)
+			queue_make_runnable(q);
+	}
+	return !TAILQ_EMPTY(&b->runnable);
+}
+
+static bool
+run_cancelled(struct broker *b)
+{
+	struct consumer *k;
+
+	for (unsigned n = 0; n < CANCEL_MAX && (k = TAILQ_FIRST(&b->cancelled)) != NULL; n++) {
+		TAILQ_REMOVE(&b->cancelled, k, queue_link);
+		k->session->ops->cancelled(k);
+		consumer_release(k);
+	}
+	return !TAILQ_EMPTY(&b->cancelled);
+}
+
+static bool
+run_auto_deleted(struct broker *b)
+{
+	struct queue *q;
+
+	for (unsigned n = 0; n < REMOVE_MAX && (q = TAILQ_FIRST(&b->auto_deleted)) != NULL; n++) {
+		if (q->consumer_count == 0) {
+			queue_remove(q);
+			continue;
+		}
+		TAILQ_REMOVE(&b->auto_deleted, q, auto_link); /* somebody came in the meantime */
+		q->is_auto_deleted = false;
+	}
+	return !TAILQ_EMPTY(&b->auto_deleted);
+}
+
+bool
+broker_run(struct broker *b)
+{
+	bool more = run_queues(b);
+
+	more |= run_auto_deleted(b);
+	more |= run_cancelled(b);
+	more |= queue_free_garbage(b, GARBAGE_MAX);
+	return more;
+}
+
+void
+broker_reap(struct broker *b)
+{
+	struct queue *q;
+
+	while ((q = TAILQ_FIRST(&b->deleted)) != NULL) {
+		TAILQ_REMOVE(&b->deleted, q, run_link);
+		queue_free(q);
+	}
+}
+
+void
+broker_free(struct broker **bp)
+{
+	struct broker *b = *bp;
+
+	*bp = NULL;
+	assert(TAILQ_EMPTY(&b->clients));
+	vhosts_free(b);
+	users_free(b);
+	while (queue_free_garbage(b, UINT32_MAX))
+		continue;
+	broker_reap(b);
+	queue_free_spare(b);
+	assert(TAILQ_EMPTY(&b->runnable) && TAILQ_EMPTY(&b->auto_deleted) &&
+	       TAILQ_EMPTY(&b->cancelled));
+	route_fini();
+	free(b);
+}

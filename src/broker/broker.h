@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The broker: all vhosts, users and clients of a node, and the work that a turn of the loop owes them. A
+ * deterministic core: time and input come in as arguments, effects leave through session_ops.
+ *
+ * Re-entrancy: a call into the broker never calls out except session_ops.deliver (append to output) and msg_unref.
+ * All else that follows from it is put on a list that broker_run() works off: so no list changes under its walker. */
+#ifndef BROKER_BROKER_H
+#define BROKER_BROKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/wheel.h"
+#include "broker/memory.h"
+#include "broker/stats.h"
+
+struct config;
+struct vhost;
+struct user;
+struct client;
+struct queue;
+struct consumer;
+struct entry_block;
+
+TAILQ_HEAD(queue_list, queue);
+TAILQ_HEAD(consumer_list, consumer);
+TAILQ_HEAD(client_list, client);
+
+struct broker {
+	const struct config *cfg;	/* borrowed, outlives the broker */
+	struct wheel *wheel;		/* borrowed: the loop's */
+	uint64_t now_ms;		/* written by the node once a turn */
+	uint64_t next_id;		/* of queues, exchanges, clients: rising, never reused */
+	uint64_t permission_epoch;	/* rises when anybody's rights change: remembered answers are void */
+	struct vhost *vhosts;		/* owned, uthash by name */
+	struct user *users;		/* owned, uthash by name */
+	struct client_list clients;	/* borrowed: amqp/ owns them */
+	struct queue_list runnable;	/* queues with ready messages and a consumer that may take one */
+	struct consumer_list cancelled;	/* consumers whose queue is gone: their clients are to be told */
+	struct queue_list deleted;	/* unlinked queues whose messages are still to be freed, in slices */
+	struct entry_block *garbage;	/* owned: blocks of purged entries, freed in slices */
+	struct entry_block *spare;	/* owned: free blocks, kept up to a bound, for the next queue that grows */
+	uint32_t spare_count;
+	struct queue_list auto_deleted;	/* queues whose last consumer went */
+	struct memory memory;
+	struct broker_stats stats;
+	bool closing;			/* maintenance or stop: nothing new is accepted */
+};
+
+/* With vhost "/" and the default accounts. */
+struct broker *broker_new(const struct config *cfg, struct wheel *wheel, uint64_t now_ms);
+void broker_free(struct broker **bp);
+
+/* Works off what became due: runnable queues, cancellations, auto-deletions, garbage; each bounded, in all about a
+ * millisecond. True: there is more, do not wait for events. */
+bool broker_run(struct broker *b);
+
+/* Frees what was unlinked; at the end of a turn, when nobody holds pointers. */
+void broker_reap(struct broker *b);
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Clients: see the header. */
+#include "broker/client.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "broker/broker.h"
+#include "broker/queue.h"
+#include "broker/user.h"
+#include "broker/vhost.h"
+
+static void
+name_peer(struct client *c)
+{
+	if (c->peer_host[0] == '\0')
+		return;
+	snprintf(c->who_peer, sizeof c->who_peer,
+	    strchr(c->peer_host, ':') != NULL ? "[%s]:%u" : "%s:%u", c->peer_host, c->peer_port);
+	c->who.peer = c->who_peer;
+}
+
+void
+client_init(struct client *c, struct broker *b)
+{
+	c->broker = b;
+	c->id = ++b->next_id;
+	c->connected_at_ms = b->now_ms;
+	c->state = "starting";
+	LIST_INIT(&c->sessions);
+	LIST_INIT(&c->exclusive);
+	TAILQ_INSERT_TAIL(&b->clients, c, link);
+	b->stats.connections++;
+	b->stats.connections_opened++;
+	c->who.connection = c->id;
+	name_peer(c);
+}
+
+void
+client_set_peer(struct client *c, const char *host, uint16_t port)
+{
+	snprintf(c->peer_host, sizeof c->peer_host, "%s", host);
+	c->peer_port = port;
+	name_peer(c);
+}
+
+void
+client_set_user(struct client *c, struct user *u)
+{
+	c->user = u;
+	c->who.user = u != NULL ? u->name : NULL;
+	name_peer(c);
+}
+
+void
+client_set_vhost(struct client *c, struct vhost *vh)
+{
+	c->vhost = vh;
+	c->who.vhost = vh != NULL ? vh->name : NULL;
+	name_peer(c);
+}
+
+void
+client_drop_exclusive(struct client *c)
+{
+	struct queue *q;
+
+	while ((q = LIST_FIRST(&c->exclusive)) != NULL)
+		queue_remove(q);
+}
+
+void
+client_fini(struct client *c)
+{
+	assert(LIST_EMPTY(&c->sessions));
+	client_drop_exclusive(c);
+	TAILQ_REMOVE(&c->broker->clients, c, link);
+	c->broker->stats.connections--;
+	c->broker->stats.connections_closed++;
+	free(c->name);
+	free(c->product);
+	free(c->version);
+	free(c->platform);
+	free(c->mechanism);
+	c->name = c->product = c->version = c->platform = c->mechanism = NULL;
+}
+
+void
+client_output_room(struct client *c)
+{
+	struct session *s;
+	struct consumer *k;
+
+	c->output_full = false;
+	LIST_FOREACH (s, &c->sessions, link) {
+		TAILQ_FOREACH (k, &s->consumers, session_link) {
+			if (!k->is_cancelled)
+				consumer_wake(k);
+		}
+	}
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the broker knows of a client's connection: amqp/ keeps the record up to date, mgmt/ shows it. */
+#ifndef BROKER_CLIENT_H
+#define BROKER_CLIENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/attr.h"
+#include "base/log.h"
+
+struct broker;
+struct queue;
+struct session;
+struct user;
+struct vhost;
+
+LIST_HEAD(session_list, session);
+LIST_HEAD(owned_queue_list, queue);
+
+struct client {
+	struct broker *broker;			/* borrowed */
+	uint64_t id;
+	struct user *user;			/* borrowed; NULL until logged in */
+	struct vhost *vhost;			/* borrowed; NULL until open */
+	char peer_host[64], host[64];
+	uint16_t peer_port, port;
+	bool loopback;
+	bool output_full;			/* output over limits.output: no deliveries until client_output_room() */
+	bool cancel_notify;			/* understands basic.cancel from the server */
+	uint64_t connected_at_ms;
+	char *name, *product, *version, *platform, *mechanism;	/* owned, may be NULL; what the client says of itself */
+	uint32_t frame_max, heartbeat_s;
+	uint16_t channel_max;
+	const char *state;			/* static text: "starting", "running", "blocked", "closing" */
+	struct session_list sessions;		/* borrowed: open channels */
+	struct owned_queue_list exclusive;	/* borrowed: exclusive queues, deleted with the client */
+	TAILQ_ENTRY(client) link;
+	struct log_who who;			/* for log lines; kept by client.c */
+	char who_peer[80];
+};
+
+/* Linked into broker->clients, counted. *c was zeroed; peer and host may have been filled in. */
+void client_init(struct client *c, struct broker *b);
+void client_set_peer(struct client *c, const char *host, uint16_t port);
+void client_fini(struct client *c);			/* no session may be left; exclusive queues go */
+/* The client's exclusive queues go, now: before close-ok is written. */
+void client_drop_exclusive(struct client *c);
+void client_set_user(struct client *c, struct user *u);
+void client_set_vhost(struct client *c, struct vhost *vh);
+
+/* Output fell under its bound: the client's consumers may take messages again. */
+void client_output_room(struct client *c);
+
+#endif

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Exchanges of a vhost: declared, looked up, deleted, and what has to be routed anew when one changes. */
+#include "broker/exchange.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "broker/alternate.h"
+#include "broker/binding.h"
+#include "broker/broker.h"
+#include "broker/exchange_type/type.h"
+#include "broker/route.h"
+#include "broker/table.h"
+#include "broker/vhost.h"
+
+static const char AE[] = "alternate-exchange";
+
+struct exchange *
+exchange_find(const struct vhost *vh, struct span name)
+{
+	struct exchange *x;
+
+	HASH_FIND(hh, vh->exchanges, name.n > 0 ? (const void *)name.p : "", name.n, x);
+	return x;
+}
+
+const struct error *
+exchange_lookup(struct vhost *vh, struct span name, struct exchange **out)
+{
+	struct exchange *x = exchange_find(vh, name);
+
+	if (x == NULL)
+		return error_make(
+		    E_NOT_FOUND, "no exchange '%.*s' in vhost '%s'", SPAN_FMT(name), vh->name);
+	*out = x;
+	return NULL;
+}
+
+static struct exchange *
+create(struct vhost *vh, const struct exchange_spec *spec, enum exchange_type type)
+{
+	struct exchange *x = xcalloc(1, sizeof *x);
+	struct field f;
+
+	x->vhost = vh;
+	x->name = xstrndup(spec->name.n > 0 ? (const char *)spec->name.p : "", spec->name.n);
+	x->name_len = (uint16_t)spec->name.n;
+	x->id = ++vh->broker->next_id;
+	x->type = type;
+	x->durable = spec->durable;
+	x->auto_delete = spec->auto_delete;
+	x->internal = spec->internal;
+	x->arguments = table_from_raw(table_span(spec->arguments));
+	if (table_find(table_span(x->arguments), AE, &f)) {
+		x->alternate = f.bytes;
+		alternate_add(x);
+	}
+	LIST_INIT(&x->bindings);
+	LIST_INIT(&x->inbound);
+	HASH_ADD_KEYPTR(hh, vh->exchanges, x->name, x->name_len, x);
+	vh->broker->stats.exchanges++;
+	/* Routes of those that name it as their alternate change by its coming. */
+	x->observed = true;
+	exchange_changed(x);
+	return x;
+}
+
+struct exchange *
+exchange_predeclare(struct vhost *vh, const char *name, enum exchange_type type, bool internal)
+{
+	struct exchange_spec spec = {
+		.name = span_str(name), .durable = true, .internal = internal
+	};
+	struct exchange *x;
+
+	assert(exchange_find(vh, spec.name) == NULL);
+	x = create(vh, &spec, type);
+	x->is_system = true;
+	return x;
+}
+
+static const struct error *
+inequivalent(const struct exchange *x, const char *arg, const char *received, const char *current)
+{
+	return error_make(E_PRECONDITION_FAILED,
+	    "inequivalent arg '%s' for exchange '%s' in vhost '%s': received %s but current is %s",
+	    arg, x->name, x->vhost->name, received, current);
+}
+
+static const struct error *
+differs(const struct exchange *x, const char *arg, bool received, bool current)
+{
+	if (received == current)
+		return NULL;
+	return inequivalent(
+	    x, arg, received ? "'true'" : "'false'", current ? "'true'" : "'false'");
+}
+
+/* One side of the comparison of an argument: with its type where the other side has none. */
+static const char *
+print_argument(const struct field *f, bool with_type, char *buf, size_t n)
+{
+	char value[300];
+
+	if (f == NULL)
+		return "none";
+	field_text(f, value, sizeof value);
+	if (with_type)
+		snprintf(buf, n, "the value '%s' of type '%s'", value, field_type_name(f));
+	else
+		snprintf(buf, n, "'%s'", value);
+	return buf;
+}
+
+static const struct error *
+check_alternate(const struct exchange *x, const struct table *arguments)
+{
+	struct field have, want, *h, *w;
+	char a[400], b[400];
+
+	h = table_find(table_span(x->arguments), AE, &have) ? &have : NULL;
+	w = table_find(table_span(arguments), AE, &want) ? &want : NULL;
+	if (h == w || (h != NULL && w != NULL && field_equal(h, w)))
+		return NULL;
+	return inequivalent(x, AE, print_argument(w, h == NULL, a, sizeof a),
+	    print_argument(h, w == NULL, b, sizeof b));
+}
+
+/* In RabbitMQ's order. */
+static const struct error *
+check_equivalent(
+    const struct exchange *x, const struct exchange_spec *spec, enum exchange_type type)
+{
+	const struct error *e;
+	char received[64], current[64];
+
+	if (type != x->type) {
+		snprintf(received, sizeof received, "'%s'", exchange_type_name(type));
+		snprintf(current, sizeof current, "'%s'", exchange_type_name(x->type));
+		return inequivalent(x, "type", received, current);
+	}
+	if ((e = differs(x, "durable", spec->durable, x->durable)) == NULL &&
+	    (e = differs(x, "auto_delete", spec->auto_delete, x->auto_delete)) == NULL &&
+	    (e = differs(x, "internal", spec->internal, x->internal)) == NULL)
+		e = check_alternate(x, spec->arguments);
+	return e;
+}
+
+static const struct error *
+refuse_default(struct span name)
+{
+	return name.n > 0 ? NULL
+	                  : error_make(E_ACCESS_REFUSED,
+	                        "operation not permitted on the default exchange");
+}
+
+static const struct error *
+check_new(const struct vhost *vh, const struct exchange_spec *spec)
+{
+	struct field f;
+
+	if (span_starts(spec->name, "amq."))
+		return error_make(E_ACCESS_REFUSED,
+		    "exchange name '%.*s' contains reserved prefix 'amq.*'", SPAN_FMT(spec->name));
+	if (table_find(table_span(spec->arguments), AE, &f) && f.kind != 'S')
+		return error_make(E_PRECONDITION_FAILED,
+		    "invalid type '%s' for arg '%s' in exchange '%.*s' in vhost '%s'",
+		    field_type_name(&f), AE, SPAN_FMT(spec->name), vh->name);
+	return NULL;
+}
+
+const struct error *
+exchange_declare(struct vhost *vh, const struct exchange_spec *spec, struct exchange **out)
+{
+	enum exchange_type type = exchange_type_find(spec->type);
+	const struct error *e;
+	struct exchange *x;
+
+	assert(spec->name.n <= 255);
+	if (type == EXCHANGE_TYPES)
+		return error_make(E_COMMAND_INVALID, "%s exchange type '%.*s'",
+		    spec->type.n == 0 ? "invalid" : "unknown", SPAN_FMT(spec->type));
+	if ((e = refuse_default(spec->name)) != NULL)
+		return e;
+	x = exchange_find(vh, spec->name);
+	e = x != NULL ? check_equivalent(x, spec, type) : check_new(vh, spec);
+	if (e != NULL)
+		return e;
+	*out = x != NULL ? x : create(vh, spec, type);
+	return NULL;
+}
+
+/* Bindings go with it; sources of theirs that are to go as well are noted. */
+static void
+destroy(struct exchange *x)
+{
+	struct vhost *vh = x->vhost;
+
+	x->is_deleted = true;
+	exchange_changed(x);
+	bindings_drop_exchange(x);
+	if (x->alternate.p != NULL)
+		alternate_remove(x);
+	HASH_DEL(vh->exchanges, x);
+	if (vh->default_exchange == x)
+		vh->default_exchange = NULL;
+	vh->epoch++;
+	vh->broker->stats.exchanges--;
+	exchange_type_ops(x->type)->free(x);
+	route_cache_free(x);
+	table_free(&x->arguments);
+	free(x->name);
+	free(x);
+}
+
+const struct error *
+exchange_delete(struct vhost *vh, struct span name, bool if_unused)
+{
+	const struct error *e = refuse_default(name);
+	struct exchange *x;
+
+	if (e != NULL)
+		return e;
+	if (span_starts(name, "amq."))
+		return error_make(E_ACCESS_REFUSED,
+		    "deletion of system exchange '%.*s' in vhost '%s' not allowed", SPAN_FMT(name),
+		    vh->name);
+	x = exchange_find(vh, name);
+	if (x == NULL)
+		return NULL;
+	if (if_unused && x->binding_count > 0)
+		return error_make(
+		    E_PRECONDITION_FAILED, "exchange '%s' in vhost '%s' in use", x->name, vh->name);
+	destroy(x);
+	exchanges_reap_unbound(vh);
+	return NULL;
+}
+
+void
+exchanges_free(struct vhost *vh)
+{
+	while (vh->exchanges != NULL) {
+		destroy(vh->exchanges);
+		exchanges_reap_unbound(vh);
+	}
+}
+
+void
+exchange_note_unbound(struct exchange *x)
+{
+	if (x->is_deleted || x->is_unbound)
+		return;
+	x->is_unbound = true;
+	x->unbound_next = x->vhost->unbound;
+	x->vhost->unbound = x;
+}
+
+/* A chain of them may be long: each one's going notes the next. */
+void
+exchanges_reap_unbound(struct vhost *vh)
+{
+	struct exchange *x;
+
+	while ((x = vh->unbound) != NULL) {
+		vh->unbound = x->unbound_next;
+		destroy(x);
+	}
+}
+
+/* Of the process: see struct exchange. */
+static uint64_t last_generation;
+
+static void
+raise_generation(struct exchange *x, struct exchange **work)
+{
+	if (!x->observed)
+		return;
+	x->observed = false;
+	x->generation = ++last_generation;
+	x->changed_next = *work;
+	*work = x;
+}
+
+void
+exchange_changed(struct exchange *x)
+{
+	struct exchange *work = NULL, *y;
+	struct binding *b;
+
+	raise_generation(x, &work);
+	while ((x = work) != NULL) {
+		work = x->changed_next;
+		LIST_FOREACH (b, &x->inbound, target_link)
+			raise_generation(b->source, &work);
+		for (y = alternate_first(x->vhost, span_of(x->name, x->name_len)); y != NULL;
+		     y = LIST_NEXT(y, alternate_link))
+			raise_generation(y, &work);
+	}
+}

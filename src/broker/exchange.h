@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Exchanges: declaring, deleting, bindings from them, and which queues a message reaches. */
+#ifndef BROKER_EXCHANGE_H
+#define BROKER_EXCHANGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uthash.h>
+
+#include "base/attr.h"
+#include "base/bytes.h"
+#include "broker/error.h"
+#include "broker/queue.h"
+
+struct table;
+struct vhost;
+struct route_cache;
+struct binding;
+
+enum exchange_type { EXCHANGE_DIRECT, EXCHANGE_FANOUT, EXCHANGE_TOPIC, EXCHANGE_HEADERS, EXCHANGE_TYPES };
+
+struct exchange {
+	struct vhost *vhost;			/* borrowed */
+	char *name;				/* owned */
+	uint64_t id;
+	uint16_t name_len;
+	enum exchange_type type;
+	bool durable, auto_delete, internal, is_system;
+	bool had_binding;			/* auto-delete waits for a first one */
+	struct table *arguments;		/* owned, may be NULL */
+	struct span alternate;			/* in arguments; p NULL: none */
+	/* Generation: raised whenever what this exchange routes to may have changed: its own bindings, those of
+	 * exchanges it leads to, its alternate. What is remembered under another generation is void. Rising over
+	 * all exchanges of a process, so that a new exchange never has an old one's. */
+	uint64_t generation;
+	/* A route was found through it since its generation rose. While it is false nobody remembers anything that
+	 * depends on it, so further changes cost nothing, however much leads to it. */
+	bool observed;
+	bool is_deleted, is_unbound;		/* is_unbound: on vhost->unbound */
+	struct binding_list bindings;		/* out of it: owned */
+	uint32_t binding_count;
+	struct binding_list inbound;		/* to it from other exchanges: borrowed */
+	struct binding **identities;		/* owned: hash of the bindings out of it (binding.c) */
+	uint32_t identity_slots;
+	struct route_cache *cache;		/* owned; made on first use */
+	void *index;				/* owned by the type: direct's keys, topic's trie; NULL for the others */
+	uint64_t publish_in, publish_out;
+	uint64_t mark;				/* route.c: visited */
+	struct exchange *unbound_next;		/* vhost->unbound */
+	struct exchange *changed_next;		/* exchange_changed's work */
+	LIST_ENTRY(exchange) alternate_link;	/* those that name the same alternate */
+	UT_hash_handle hh;
+};
+
+struct exchange_spec {
+	struct span name, type;
+	bool durable, auto_delete, internal;
+	const struct table *arguments;
+};
+
+/* Type by its name. EXCHANGE_TYPES if unknown. */
+enum exchange_type exchange_type_find(struct span name);
+const char *exchange_type_name(enum exchange_type type);
+
+/* exchange.declare: 503 unknown or empty type (connection), 403 default exchange and reserved names, 406 inequivalent
+ * or an alternate-exchange that is no string. *out is borrowed. */
+const struct error *exchange_declare(struct vhost *vh, const struct exchange_spec *spec, struct exchange **out) MUSTUSE;
+const struct error *exchange_lookup(struct vhost *vh, struct span name, struct exchange **out) MUSTUSE;	/* 404; "" found */
+struct exchange *exchange_find(const struct vhost *vh, struct span name);
+/* exchange.delete: 403 system exchanges and "", 406 in use; a missing one is fine. */
+const struct error *exchange_delete(struct vhost *vh, struct span name, bool if_unused) MUSTUSE;
+void exchanges_free(struct vhost *vh);
+struct exchange *exchange_predeclare(struct vhost *vh, const char *name, enum exchange_type type, bool internal);
+
+/* Exchanges whose last binding went (auto-delete) are deleted by the calls that took it: binding.c notes them with the
+ * first and the call ends with the second. */
+void exchange_note_unbound(struct exchange *x);
+void exchanges_reap_unbound(struct vhost *vh);
+
+/* Something that routes depend on changed at x: raises the generations of x and of all that lead to it, through bindings
+ * or as their alternate, as far as anybody remembers a route through them. */
+void exchange_changed(struct exchange *x);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What an exchange type does: one table of functions per type, one file each. A type keeps its index in exchange->index
+ * and finds the bindings that a message matches; who they lead to is route.c's business. */
+#ifndef BROKER_EXCHANGE_TYPE_TYPE_H
+#define BROKER_EXCHANGE_TYPE_TYPE_H
+
+#include "base/attr.h"
+#include "base/bytes.h"
+#include "broker/binding.h"
+#include "broker/error.h"
+#include "broker/exchange.h"
+
+struct message_headers;
+struct route_walk;
+struct table;
+
+struct exchange_type_ops {
+	const char *name;
+	/* May such a binding be made? Its arguments only; NULL: every one may. */
+	const struct error *(*validate)(const struct table *arguments);
+	void (*add)(struct exchange *x, struct binding *b);
+	void (*remove)(struct exchange *x, struct binding *b);
+	/* Calls route_hit() for every binding that the message matches; the same one may be hit twice. */
+	void (*route)(struct exchange *x, struct span key, struct route_walk *w);
+	void (*free)(struct exchange *x); /* the index; no binding is left in it */
+	bool by_key, by_headers;          /* what the answer depends on */
+};
+
+extern const struct exchange_type_ops exchange_direct, exchange_fanout, exchange_topic,
+    exchange_headers;
+
+const struct exchange_type_ops *exchange_type_ops(enum exchange_type type);
+
+/* route.c's, for the types: a binding matches; the message's headers as headers.c looks them up. */
+void route_hit(struct route_walk *w, struct binding *b);
+const struct message_headers *route_headers(struct route_walk *w);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The node's memory against its limit (memory.limit), and what follows (DESIGN: ownership, bounds, back pressure).
+ * Watermark: the limit; hard limit: 10 % above. The alarm clears at 95 % of the limit, so that it does not flutter. */
+#ifndef BROKER_MEMORY_H
+#define BROKER_MEMORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/mem.h"
+
+enum memory_state { MEMORY_FINE, MEMORY_HIGH, MEMORY_HARD };
+
+struct memory {
+	uint64_t limit, hard, clear;	/* bytes; limit 0: none */
+	enum memory_state state;
+	uint64_t since_ms;		/* when the alarm began or ended */
+	uint64_t alarms;		/* times it went from fine to high */
+};
+
+void memory_init(struct memory *m, uint64_t limit);
+
+/* Looks at mem_total() and moves the state. Cheap: called once a turn and before each publish is let through.
+ * True: the state changed (logged here). */
+bool memory_check(struct memory *m, uint64_t now_ms);
+
+static inline bool
+memory_short(const struct memory *m)
+{
+	return m->state != MEMORY_FINE;
+}
+
+#endif

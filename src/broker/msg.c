@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Messages: see the header. A message is one item of base/slab; a long body adds pieces, each an item of its own,
+ * so that what a peer declares is never asked for before it has come in. */
+#include "broker/msg.h"
+
+#include "base/slab.h"
+
+enum { PIECE_MAX = 256 << 10 };
+
+/* Stands in `rest` of a message whose first piece could not be had, so that msg_destroy knows how long wire is. */
+static struct msg_piece no_piece;
+
+/* The kind of item that slab_try_alloc makes of n bytes: pieces have no room to keep it. */
+static inline uint32_t
+home_of(size_t n)
+{
+	return n > SLAB_ITEM_MAX ? SLAB_HEAP : slab_class(n);
+}
+
+static inline size_t
+item_size(const struct msg *m)
+{
+	return sizeof *m + msg_wire_size(m->meta_len, m->rest == NULL ? m->body_size : 0);
+}
+
+struct msg *
+msg_try_new(size_t wire_size)
+{
+	uint32_t home;
+	struct msg *m = slab_try_alloc(sizeof *m + wire_size, &home);
+
+	if (unlikely(m == NULL))
+		return NULL;
+	m->refs = 1;
+	m->home = home;
+	m->flags = 0;
+	m->prio = 0;
+	m->rest = NULL;
+	/* Until the caller has filled it, all of wire counts as meta: so it may be destroyed at any time. */
+	m->names_len = 0;
+	m->meta_len = (uint32_t)wire_size;
+	m->body_size = 0;
+	return m;
+}
+
+void
+msg_destroy(struct msg *m)
+{
+	struct msg_piece *p = m->rest, *next;
+	size_t n = item_size(m);
+
+	for (; unlikely(p != NULL); p = next) {
+		next = p->next;
+		if (p != &no_piece)
+			slab_free(p, home_of(sizeof *p + p->cap), sizeof *p + p->cap);
+	}
+	slab_free(m, m->home, n);
+}
+
+/* Room for a piece that takes n bytes now and more later: as much again as came in until now, if so much is to come.
+ * `came` is exact when body_size was set before; else the last piece stands for all. */
+static uint32_t
+piece_room(const struct msg *m, const struct msg_piece *last, size_t n, uint64_t declared)
+{
+	uint64_t came = m->body_size > declared ? m->body_size - declared : 0, room;
+
+	if (came == 0 && last != NULL)
+		came = last->cap;
+	room = came < PIECE_MAX ? came : PIECE_MAX;
+	if (room < n)
+		room = n;
+	if (room > declared && declared >= n)
+		room = declared;
+	return (uint32_t)room;
+}
+
+bool
+msg_try_append(
+    struct msg *m, struct msg_piece **last, const uint8_t *p, size_t n, uint64_t declared)
+{
+	struct msg_piece *piece = *last;
+	size_t now = 0, rest;
+	uint32_t home, room;
+
+	if (piece != NULL) {
+		now = piece->cap - piece->n;
+		if (now > n)
+			now = n;
+	}
+	rest = n - now;
+	if (rest > 0) {
+		room = piece_room(m, piece, rest, declared > now ? declared - now : 0);
+		piece = slab_try_alloc(sizeof *piece + room, &home);
+		if (piece == NULL) {
+			if (m->rest == NULL)
+				m->rest = &no_piece;
+			return false;
+		}
+		piece->next = NULL;
+		piece->cap = room;
+		piece->n = (uint32_t)rest;
+		memcpy(piece->d, p + now, rest);
+	}
+	if (now > 0) {
+		memcpy((*last)->d + (*last)->n, p, now);
+		(*last)->n += (uint32_t)now;
+	}
+	if (rest > 0) {
+		if (*last != NULL)
+			(*last)->next = piece;
+		else
+			m->rest = piece;
+		*last = piece;
+	}
+	return true;
+}
+
+uint64_t
+msg_memory(const struct msg *m)
+{
+	uint64_t n = item_size(m);
+
+	for (const struct msg_piece *p = m->rest; p != NULL; p = p->next)
+		n += sizeof *p + p->cap;
+	return n;
+}

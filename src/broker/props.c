@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Walks a property list in the order of its flags, from the highest bit down. */
+#include "broker/props.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "broker/table.h"
+
+enum {
+	FLAGS_UNKNOWN = 3, /* no property stands for bit 1; bit 0 would announce more flags */
+	EXPIRATION_DIGITS_MAX = 19, /* what a 64-bit number surely holds */
+};
+#define EXPIRATION_MAX 315360000000ull /* ms; ten years, RabbitMQ's bound */
+
+struct walk {
+	const uint8_t *p, *end;
+	bool failed;
+};
+
+static inline struct span
+take(struct walk *w, size_t n)
+{
+	const uint8_t *p = w->p;
+
+	if ((size_t)(w->end - p) < n) {
+		w->failed = true;
+		return span_of(NULL, 0);
+	}
+	w->p += n;
+	return span_of(p, n);
+}
+
+static inline struct span
+take_shortstr(struct walk *w)
+{
+	struct span n = take(w, 1);
+
+	return n.n == 1 ? take(w, n.p[0]) : n;
+}
+
+static inline uint8_t
+take_octet(struct walk *w)
+{
+	struct span n = take(w, 1);
+
+	return n.n == 1 ? n.p[0] : 0;
+}
+
+static struct span
+take_headers(struct walk *w, bool *has_cc)
+{
+	struct span n = take(w, 4), table = span_of(NULL, 0);
+
+	if (n.n == 4)
+		table = take(w, get_be32(n.p));
+	if (!w->failed && table_check_headers(table, TABLE_DEPTH_MAX, has_cc) != 0)
+		w->failed = true;
+	return table;
+}
+
+int
+props_scan(struct span raw, struct props *out)
+{
+	struct props pr = { 0 };
+	struct walk w = { raw.p, raw.p + raw.n, false };
+	uint16_t flags;
+
+	if (raw.n < 2)
+		return -EINVAL;
+	flags = get_be16(raw.p);
+	if ((flags & FLAGS_UNKNOWN) != 0)
+		return -EINVAL;
+	pr.flags = flags;
+	w.p += 2;
+	if (flags & PROP_CONTENT_TYPE)
+		take_shortstr(&w);
+	if (flags & PROP_CONTENT_ENCODING)
+		take_shortstr(&w);
+	if (flags & PROP_HEADERS)
+		pr.headers = take_headers(&w, &pr.has_cc);
+	if (flags & PROP_DELIVERY_MODE)
+		pr.delivery_mode = take_octet(&w);
+	if (flags & PROP_PRIORITY)
+		pr.priority = take_octet(&w);
+	if (flags & (PROP_PRIORITY - 1)) {
+		if (flags & PROP_CORRELATION_ID)
+			take_shortstr(&w);
+		if (flags & PROP_REPLY_TO)
+			pr.reply_to = take_shortstr(&w);
+		if (flags & PROP_EXPIRATION)
+			pr.expiration = take_shortstr(&w);
+		if (flags & PROP_MESSAGE_ID)
+			pr.message_id = take_shortstr(&w);
+		if (flags & PROP_TIMESTAMP)
+			take(&w, 8);
+		if (flags & PROP_TYPE)
+			take_shortstr(&w);
+		if (flags & PROP_USER_ID)
+			pr.user_id = take_shortstr(&w);
+		if (flags & PROP_APP_ID)
+			take_shortstr(&w);
+		if (flags & PROP_CLUSTER_ID)
+			take_shortstr(&w);
+	}
+	if (w.failed || w.p != w.end)
+		return -EINVAL;
+	*out = pr;
+	return 0;
+}
+
+/* Where a field starts, as an offset into the list: its length stands before what props_scan points to. */
+static size_t
+offset_before(struct span raw, struct span field, size_t length_bytes)
+{
+	return (size_t)(field.p - raw.p) - length_bytes;
+}
+
+int
+props_rewrite(struct span raw, const struct props *p, const struct span *headers,
+    const struct span *reply_to, uint8_t **out)
+{
+	struct span rest = raw, part[7];
+	uint16_t flags = p->flags;
+	uint8_t length[4], octet, *to;
+	size_t at, n = 0, i, parts = 0;
+
+	assert(reply_to == NULL || reply_to->n <= 255);
+	if (headers != NULL && p->headers.p != NULL) {
+		at = offset_before(rest, p->headers, 4);
+		part[parts++] = span_of(rest.p, at);
+		if (headers->p != NULL) {
+			put_be32(length, (uint32_t)headers->n);
+			part[parts++] = span_of(length, 4);
+			part[parts++] = *headers;
+		} else {
+			flags &= (uint16_t)~PROP_HEADERS;
+		}
+		at += 4 + p->headers.n;
+		rest = span_of(rest.p + at, rest.n - at);
+	}
+	if (reply_to != NULL && p->reply_to.p != NULL) {
+		at = offset_before(rest, p->reply_to, 1);
+		part[parts++] = span_of(rest.p, at);
+		octet = (uint8_t)reply_to->n;
+		part[parts++] = span_of(&octet, 1);
+		part[parts++] = *reply_to;
+		at += 1 + p->reply_to.n;
+		rest = span_of(rest.p + at, rest.n - at);
+	}
+	part[parts++] = rest;
+	for (i = 0; i < parts; i++)
+		n += part[i].n;
+	assert(n >= 2 && n <= INT_MAX);
+	to = *out = try_malloc(n);
+	if (to == NULL)
+		return -ENOMEM;
+	for (i = 0; i < parts; i++) {
+		if (part[i].n > 0)
+			memcpy(to, part[i].p, part[i].n);
+		to += part[i].n;
+	}
+	put_be16(*out, flags);
+	return (int)n;
+}
+
+int
+props_expiration(struct span text, uint64_t *ms)
+{
+	uint64_t v = 0;
+	size_t i = text.n > 0 && (text.p[0] == '+' || text.p[0] == '-'), digits = 0;
+
+	if (i == text.n)
+		return -EINVAL;
+	for (; i < text.n; i++) {
+		if (text.p[i] < '0' || text.p[i] > '9')
+			return -EINVAL;
+		if (digits > 0 || text.p[i] != '0')
+			digits++;
+		if (digits > EXPIRATION_DIGITS_MAX)
+			return -EINVAL;
+		v = v * 10 + (text.p[i] - '0');
+	}
+	if (v > EXPIRATION_MAX || (v > 0 && text.p[0] == '-'))
+		return -EINVAL;
+	*ms = v;
+	return 0;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * From a message to its route: checks, and the memory of the last one. */
+#include "broker/publish.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "broker/broker.h"
+#include "broker/client.h"
+#include "broker/exchange.h"
+#include "broker/permission.h"
+#include "broker/table.h"
+#include "broker/user.h"
+#include "broker/vhost.h"
+
+/* Properties that ask for a look before the message may go on. */
+enum { PROPS_CHECKED = PROP_USER_ID | PROP_EXPIRATION | PROP_DELIVERY_MODE };
+
+/* May the exchange that is remembered be looked at, and written to? */
+static inline bool
+memo_is_fresh(const struct publish_memo *memo, const struct session *s)
+{
+	return memo->epoch == s->client->vhost->epoch &&
+	       memo->permission_epoch == s->broker->permission_epoch && memo->names_len != 0;
+}
+
+static inline bool
+memo_has_route(const struct publish_memo *memo, const struct msg *m)
+{
+	return memo->names_len == m->names_len && memo->generation == memo->exchange->generation &&
+	       memcmp(memo->names, m->wire, m->names_len) == 0;
+}
+
+static inline bool
+memo_has_exchange(const struct publish_memo *memo, const struct msg *m)
+{
+	return memcmp(memo->names, m->wire, 1 + (size_t)m->wire[0]) == 0;
+}
+
+static void
+memo_set(struct publish_memo *memo, const struct session *s, const struct msg *m,
+    struct exchange *x, const struct route *r)
+{
+	bool keep = !r->by_headers && r->count <= PUBLISH_MEMO_QUEUES;
+	uint32_t i;
+
+	assert(m->names_len <= sizeof memo->names);
+	memo->exchange = x;
+	memo->epoch = s->client->vhost->epoch;
+	memo->permission_epoch = s->broker->permission_epoch;
+	memo->generation = keep ? x->generation : 0;
+	memo->route = (struct route){ .count = keep ? r->count : 0, .queue = memo->queue };
+	for (i = 0; i < memo->route.count; i++)
+		memo->queue[i] = r->queue[i];
+	memo->names_len = m->names_len;
+	memcpy(memo->names, m->wire, m->names_len);
+}
+
+static const struct error *
+find_exchange(struct session *s, struct span name, struct exchange **out)
+{
+	struct vhost *vh = s->client->vhost;
+	const struct error *e = permission_check(s->client, PERM_WRITE, "exchange", name);
+
+	if (e == NULL)
+		e = exchange_lookup(vh, name, out);
+	if (e == NULL && (*out)->internal)
+		e = error_make(E_ACCESS_REFUSED,
+		    "cannot publish to internal exchange '%.*s' in vhost '%s'", SPAN_FMT(name),
+		    vh->name);
+	return e;
+}
+
+/* RabbitMQ shows how its number parser failed. */
+static const struct error *
+refuse_expiration(struct span text)
+{
+	size_t sign = text.n > 0 && (text.p[0] == '+' || text.p[0] == '-'), i = sign;
+	const char *why = "value_too_large";
+
+	while (i < text.n && text.p[i] >= '0' && text.p[i] <= '9')
+		i++;
+	if (i == sign)
+		return error_make(
+		    E_PRECONDITION_FAILED, "invalid expiration '%.*s': no_integer", SPAN_FMT(text));
+	if (i < text.n)
+		return error_make(E_PRECONDITION_FAILED,
+		    "invalid expiration '%.*s': {leftover_string,\"%.*s\"}", SPAN_FMT(text),
+		    SPAN_FMT(span_of(text.p + i, text.n - i)));
+	if (text.p[0] == '-')
+		why = "value_negative";
+	for (i = sign; i + 1 < text.n && text.p[i] == '0';)
+		i++;
+	return error_make(E_PRECONDITION_FAILED, "invalid expiration '%.*s': {%s,%s%.*s}",
+	    SPAN_FMT(text), why, text.p[0] == '-' ? "-" : "",
+	    SPAN_FMT(span_of(text.p + i, text.n - i)));
+}
+
+static const struct error *
+check_props(const struct session *s, const struct props *pr, uint64_t *due_ms)
+{
+	const struct user *u = s->client->user;
+	const struct error *e;
+	uint64_t ttl_ms;
+	bool cc, bcc;
+
+	if (pr->user_id.p != NULL && !span_is(pr->user_id, u->name) &&
+	    (u->tags & TAG_IMPERSONATOR) == 0)
+		return error_make(E_PRECONDITION_FAILED,
+		    "user_id property set to '%.*s' but authenticated user was '%s'",
+		    SPAN_FMT(pr->user_id), u->name);
+	if (pr->expiration.p != NULL) {
+		if (props_expiration(pr->expiration, &ttl_ms) != 0)
+			return refuse_expiration(pr->expiration);
+		*due_ms = s->broker->now_ms + ttl_ms;
+	}
+	if (pr->has_cc && (e = route_check_cc(pr->headers, &cc, &bcc)) != NULL)
+		return e;
+	if ((pr->flags & PROP_DELIVERY_MODE) != 0 && pr->delivery_mode != 1 &&
+	    pr->delivery_mode != 2)
+		return error_make(E_PRECONDITION_FAILED,
+		    "invalid message: {delivery_mode_unknown,%u}", pr->delivery_mode);
+	return NULL;
+}
+
+const struct error *
+publish_route(struct session *s, struct publish_memo *memo, const struct msg *m,
+    const struct props *pr, const struct route **route, uint64_t *due_ms)
+{
+	bool fresh = memo_is_fresh(memo, s), known = fresh && memo_has_route(memo, m);
+	struct exchange *x = memo->exchange;
+	const struct error *e;
+	const struct route *r;
+	uint64_t due = 0;
+
+	if (!known && !(fresh && memo_has_exchange(memo, m)) &&
+	    (e = find_exchange(s, msg_exchange(m), &x)) != NULL)
+		return e;
+	if (((pr->flags & PROPS_CHECKED) != 0 || pr->has_cc) &&
+	    (e = check_props(s, pr, &due)) != NULL)
+		return e;
+	if (known && !pr->has_cc) {
+		r = &memo->route;
+	} else {
+		r = route_find_cc(x, msg_key(m), pr->headers, pr->has_cc);
+		if (!pr->has_cc)
+			memo_set(memo, s, m, x, r);
+	}
+	x->publish_in++;
+	x->publish_out += r->count;
+	*route = r;
+	*due_ms = due;
+	return NULL;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One publish from the client's message to its queues. */
+#ifndef BROKER_PUBLISH_H
+#define BROKER_PUBLISH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+#include "broker/error.h"
+#include "broker/msg.h"
+#include "broker/props.h"
+#include "broker/route.h"
+#include "broker/session.h"
+
+enum { PUBLISH_MEMO_QUEUES = 8 };
+
+/* What a channel remembers of its last publish, so that a stream of messages to one place costs one comparison. It has
+ * its own copy of the route: an exchange's cache may replace its entries at any time. All zero: nothing remembered.
+ * Of one session, so of one vhost and one user. */
+struct publish_memo {
+	struct exchange *exchange;	/* borrowed; good, and open to the user, while both epochs are the same */
+	uint64_t epoch;			/* the vhost's */
+	uint64_t permission_epoch;	/* the broker's */
+	uint64_t generation;		/* the exchange's: of the route; 0: the route is not remembered */
+	struct route route;
+	struct queue *queue[PUBLISH_MEMO_QUEUES];
+	uint16_t names_len;		/* 0: nothing is remembered */
+	uint8_t names[513];		/* exchange and key as in msg.wire */
+};
+
+enum publish_outcome { PUBLISH_ROUTED, PUBLISH_UNROUTED };
+
+/* Finds exchange and route for m, after RabbitMQ's checks in its order: 403 no write right, 404 no exchange, 403
+ * internal, 406 user-id, expiration, CC and BCC, delivery mode. *route may be remembered in memo. pr: the scanned
+ * properties of m. *due_ms: absolute expiry or 0. *route holds until the next change of topology or the next call, so use
+ * it at once. */
+const struct error *publish_route(struct session *s, struct publish_memo *memo, const struct msg *m,
+    const struct props *pr, const struct route **route, uint64_t *due_ms) MUSTUSE;
+
+/* Gives m (one reference, taken over) to the queues of the route. */
+enum publish_outcome publish_deliver(struct broker *b, struct msg *m, const struct route *route, uint64_t due_ms);
+
+#endif

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Queues: messages in, consumers and their turns, and the way out. */
+#include "broker/queue.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "broker/binding.h"
+#include "broker/exchange.h"
+#include "broker/queue_priv.h"
+#include "broker/table.h"
+#include "broker/vhost.h"
+
+/* ---- turns ---- */
+
+/* By priority, descending; behind its equals. From the tail, because most consumers have the same priority. */
+static inline void
+insert_taker(struct queue *q, struct consumer *k)
+{
+	struct consumer *at = TAILQ_LAST(&q->takers, consumer_list);
+
+	while (at != NULL && unlikely(at->priority < k->priority))
+		at = TAILQ_PREV(at, consumer_list, ready_link);
+	if (at != NULL)
+		TAILQ_INSERT_AFTER(&q->takers, at, k, ready_link);
+	else
+		TAILQ_INSERT_HEAD(&q->takers, k, ready_link);
+}
+
+/* k just got a message: if it has equals that wait, they come first now. */
+static inline void
+end_turn(struct queue *q, struct consumer *k)
+{
+	const struct consumer *next = TAILQ_NEXT(k, ready_link);
+
+	if (!consumer_can_take(k)) {
+		TAILQ_REMOVE(&q->takers, k, ready_link);
+		k->is_ready = false;
+	} else if (next != NULL && next->priority == k->priority) {
+		TAILQ_REMOVE(&q->takers, k, ready_link);
+		insert_taker(q, k);
+	}
+}
+
+void
+queue_publish(struct queue *q, struct msg *m, uint64_t due_ms)
+{
+	struct entry e = { .m = m, .seq_flags = q->next_seq++ << 8, .due_ms = due_ms };
+	struct consumer *k;
+
+	assert(!q->is_deleted);
+	q->stats.publish++;
+	if (q->ready == 0 && likely((k = queue_next_taker(q)) != NULL)) {
+		session_deliver(k, q, &e);
+		end_turn(q, k);
+		return;
+	}
+	queue_append(q, &e);
+	/* Where something is ready and there are takers, the queue is on the list. */
+	assert(q->is_runnable || TAILQ_EMPTY(&q->takers));
+}
+
+unsigned
+queue_run(struct queue *q, unsigned max)
+{
+	struct consumer *k;
+	struct entry e;
+	unsigned n = 0;
+
+	while (n < max && q->ready > 0 && (k = queue_next_taker(q)) != NULL && queue_pop(q, &e)) {
+		session_deliver(k, q, &e);
+		end_turn(q, k);
+		n++;
+	}
+	return n;
+}
+
+/* ---- consumers ---- */
+
+void
+consumer_wake(struct consumer *k)
+{
+	struct queue *q = k->queue;
+
+	if (k->is_ready || !consumer_can_take(k))
+		return;
+	insert_taker(q, k);
+	k->is_ready = true;
+	queue_make_runnable(q);
+}
+
+void
+queue_add_consumer(struct queue *q, struct consumer *k)
+{
+	assert(!q->is_deleted && k->queue == q);
+	TAILQ_INSERT_TAIL(&q->consumers, k, queue_link);
+	q->consumer_count++;
+	q->had_consumer = true;
+	q->broker->stats.consumers++;
+	if (k->exclusive)
+		q->exclusive_consumer = k;
+	consumer_wake(k);
+}
+
+static void
+unlink_consumer(struct queue *q, struct consumer *k)
+{
+	if (k->is_ready)
+		TAILQ_REMOVE(&q->takers, k, ready_link);
+	k->is_ready = false;
+	TAILQ_REMOVE(&q->consumers, k, queue_link);
+	if (q->exclusive_consumer == k)
+		q->exclusive_consumer = NULL;
+	q->consumer_count--;
+	q->broker->stats.consumers--;
+	k->is_cancelled = true;
+	k->queue = NULL;
+}
+
+void
+queue_remove_consumer(struct queue *q, struct consumer *k)
+{
+	unlink_consumer(q, k);
+	if (q->auto_delete && q->consumer_count == 0 && !q->is_auto_deleted) {
+		q->is_auto_deleted = true;
+		TAILQ_INSERT_TAIL(&q->broker->auto_deleted, q, auto_link);
+	}
+}
+
+void
+queue_drop_cancelled(struct consumer *k)
+{
+	assert(k->is_cancelled && k->queue == NULL);
+	TAILQ_REMOVE(&k->session->broker->cancelled, k, queue_link);
+}
+
+/* ---- purge, delete ---- */
+
+static uint32_t
+clip(uint64_t n)
+{
+	return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+}
+
+uint32_t
+queue_purge(struct queue *q)
+{
+	uint64_t n = queue_drop_ready(q);
+
+	q->broker->stats.purged += n;
+	return clip(n);
+}
+
+const struct error *
+queue_delete(struct queue *q, bool if_unused, bool if_empty, uint32_t *messages)
+{
+	if (if_empty && q->ready > 0)
+		return error_make(E_PRECONDITION_FAILED, "queue '%.*s' in vhost '%s' not empty",
+		    (int)q->name_len, q->name, q->vhost->name);
+	if (if_unused && q->consumer_count > 0)
+		return error_make(E_PRECONDITION_FAILED, "queue '%.*s' in vhost '%s' in use",
+		    (int)q->name_len, q->name, q->vhost->name);
+	*messages = clip(q->ready);
+	queue_remove(q);
+	return NULL;
+}
+
+/* Clients are told from broker_run. Until then a consumer stays in its session's list, but is not found there. */
+static void
+cancel_consumers(struct queue *q)
+{
+	struct consumer *k;
+
+	while ((k = TAILQ_FIRST(&q->consumers)) != NULL) {
+		unlink_consumer(q, k);
+		k->session->consumer_count--;
+		TAILQ_INSERT_TAIL(&q->broker->cancelled, k, queue_link);
+	}
+}
+
+void
+queue_remove(struct queue *q)
+{
+	struct broker *b = q->broker;
+	struct vhost *vh = q->vhost;
+
+	assert(!q->is_deleted);
+	bindings_drop_queue(q);
+	HASH_DELETE(hh, vh->queues, q);
+	HASH_DELETE(hh_id, vh->queues_by_id, q);
+	exchange_changed(vh->default_exchange);
+	if (q->owner != NULL)
+		LIST_REMOVE(q, owner_link);
+	q->owner = NULL;
+	if (q->is_auto_deleted)
+		TAILQ_REMOVE(&b->auto_deleted, q, auto_link);
+	q->is_auto_deleted = false;
+	if (q->is_runnable)
+		TAILQ_REMOVE(&b->runnable, q, run_link);
+	q->is_runnable = false;
+	cancel_consumers(q);
+	b->stats.purged += queue_drop_ready(q);
+	b->stats.queues--;
+	b->stats.queues_deleted++;
+	q->is_deleted = true;
+	q->vhost = NULL;
+	q->refs--;
+	queue_list_deleted(q);
+}
+
+/* ---- the end of a queue ---- */
+
+void
+queue_list_deleted(struct queue *q)
+{
+	if (q->is_deleted && q->refs == 0 && q->unacked == 0 && !q->is_listed) {
+		q->is_listed = true;
+		TAILQ_INSERT_TAIL(&q->broker->deleted, q, run_link);
+	}
+}
+
+void
+queue_settled(struct queue *q, uint32_t n)
+{
+	assert(q->unacked >= n);
+	q->unacked -= n;
+	q->broker->stats.messages_unacknowledged -= n;
+	if (unlikely(q->is_deleted))
+		queue_list_deleted(q);
+}
+
+void
+queue_unref(struct queue **qp)
+{
+	struct queue *q = *qp;
+
+	*qp = NULL;
+	assert(q->refs > 0);
+	q->refs--;
+	queue_list_deleted(q);
+}
+
+void
+queue_free(struct queue *q)
+{
+	assert(q->is_deleted && q->refs == 0 && q->unacked == 0 && q->ready == 0);
+	free(q->name);
+	table_free(&q->arguments);
+	free(q);
+}

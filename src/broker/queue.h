@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Queues: entries in order, consumers that may take them, and the rules of declaring and deleting. */
+#ifndef BROKER_QUEUE_H
+#define BROKER_QUEUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <uthash.h>
+
+#include "base/attr.h"
+#include "base/bytes.h"
+#include "base/wheel.h"
+#include "broker/broker.h"
+#include "broker/error.h"
+#include "broker/session.h"
+#include "broker/stats.h"
+
+struct binding;
+struct client;
+struct table;
+struct vhost;
+
+LIST_HEAD(binding_list, binding);
+
+/* Entries in order of arrival: the first block has 16, the others 127 (4 KiB). */
+struct entry_block {
+	struct entry_block *next;
+	uint32_t head, tail, cap;
+	uint64_t bytes;			/* of the bodies of its entries */
+	struct entry e[];
+};
+
+struct queue {
+	struct broker *broker;			/* borrowed: the vhost's */
+	struct vhost *vhost;			/* borrowed; NULL when deleted */
+	char *name;				/* owned; name_len bytes, NUL added */
+	uint64_t id;
+	uint16_t name_len;
+	bool durable, auto_delete, exclusive;
+	bool had_consumer;			/* auto-delete waits for a first one */
+	bool is_runnable, is_deleted;
+	bool is_auto_deleted;			/* on broker->auto_deleted */
+	bool is_listed;				/* on broker->deleted */
+	bool with_due;				/* there may be entries that expire */
+	uint32_t refs;				/* the vhost's; deliveries that wait keep it by `unacked` */
+	struct client *owner;			/* borrowed: exclusive to it; NULL otherwise */
+	struct table *arguments;		/* owned, may be NULL */
+	struct entry_block *head, *tail;	/* owned */
+	/* Requeued ones, by seq, descending: the next one is the last. They come before those in blocks. Those from
+	 * returned_sorted on came later and are merged in when somebody wants the next entry, so that any number of
+	 * requeues costs one pass. */
+	struct entry_block *returned;		/* owned, may be NULL; one block, grown */
+	uint32_t returned_sorted;
+	uint64_t next_seq;
+	uint64_t ready, unacked, ready_bytes;	/* messages; bytes of bodies */
+	struct consumer_list consumers;		/* all, in the order of their consume */
+	struct consumer_list takers;		/* those that may take now, by priority, then by turn (DESIGN: ring of
+						 * ready consumers); may hold some that no longer can: looked at when picked */
+	uint32_t consumer_count;
+	struct consumer *exclusive_consumer;	/* borrowed */
+	struct binding_list bindings;		/* to this queue, the default exchange's left out */
+	struct wheel_node expiry;		/* armed for the head's due time only */
+	struct queue_stats stats;
+	UT_hash_handle hh, hh_id;
+	TAILQ_ENTRY(queue) run_link;		/* broker->runnable; then, when deleted, broker->deleted */
+	TAILQ_ENTRY(queue) auto_link;		/* broker->auto_deleted */
+	LIST_ENTRY(queue) owner_link;		/* client->exclusive */
+	uint64_t route_mark;			/* route.c: already in the route */
+};
+
+struct queue_spec {
+	struct span name;			/* empty: the server makes one, amq.gen-... */
+	bool durable, auto_delete, exclusive;
+	const struct table *arguments;
+};
+
+/* queue.declare. Reserved prefix (403), the client's right to configure (403: here, because only here a name made by
+ * the server is known), exclusive lock (405), equivalence (406), limits.queues (406), `x-` arguments (406 for wrong
+ * ones; 540 for those that a later version brings). `client` NULL: from settings or HTTP. *out is borrowed. */
+const struct error *queue_declare(struct vhost *vh, const struct queue_spec *spec, struct client *client,
+    struct queue **out) MUSTUSE;
+/* By name: 404; 405 when it is another client's exclusive queue. */
+const struct error *queue_lookup(struct vhost *vh, struct span name, const struct client *client, struct queue **out)
+    MUSTUSE;
+struct queue *queue_find(const struct vhost *vh, struct span name);
+struct queue *queue_find_id(const struct vhost *vh, uint64_t id);
+
+/* queue.delete: unlinked at once, its consumers put on broker->cancelled, messages freed in slices.
+ * 406 in use / not empty. *messages: how many were ready. */
+const struct error *queue_delete(struct queue *q, bool if_unused, bool if_empty, uint32_t *messages) MUSTUSE;
+void queue_remove(struct queue *q);	/* the same without conditions: exclusive, auto-delete, shutdown */
+uint32_t queue_purge(struct queue *q);	/* ready ones only; returns how many */
+
+/* A routed message arrives; takes over one reference of m. Handed to a consumer at once if nothing is ready and one can
+ * take it, else an entry. due_ms: absolute expiry or 0. */
+void queue_publish(struct queue *q, struct msg *m, uint64_t due_ms);
+
+/* For session.c: an entry comes back to its place; the caller calls queue_returned_done(q) after a batch. */
+void queue_return(struct queue *q, const struct entry *e);
+void queue_returned_done(struct queue *q);
+bool queue_pop(struct queue *q, struct entry *out);	/* next ready entry that is not expired; its reference moves */
+void queue_unref(struct queue **qp);
+void queue_settled(struct queue *q, uint32_t n);	/* n deliveries no longer wait: acked, dropped or returned */
+
+/* Consumers: membership in takers. */
+void queue_add_consumer(struct queue *q, struct consumer *k);
+void queue_remove_consumer(struct queue *q, struct consumer *k);
+void consumer_wake(struct consumer *k);		/* it may be able to take again: into takers, queue runnable */
+static inline bool consumer_can_take(const struct consumer *k);
+void queue_drop_cancelled(struct consumer *k);	/* takes k off broker->cancelled: its session ends */
+
+/* Work of a turn: deliver until nothing is ready, no consumer can take, or `max` were delivered. Returns how many. */
+unsigned queue_run(struct queue *q, unsigned max);
+
+#include "broker/client.h"
+
+static inline bool
+consumer_can_take(const struct consumer *k)
+{
+	const struct session *s = k->session;
+
+	return !k->is_cancelled && s != NULL && !s->client->output_full && (k->no_ack ||
+	    ((k->limit == 0 || k->unacked < k->limit) && (s->limit == 0 || s->limited < s->limit)));
+}
+
+#endif

@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A queue's ready entries.
+ *
+ * New ones stand in a chain of blocks, in the order they came. Those that were given out and returned stand in one
+ * array by sequence number, and come first: entries are given out in their order, so whatever was given out came before
+ * everything in the blocks. Returned ones are appended as they come and merged when the next entry is wanted: a client
+ * that rejects 65,535 messages one by one costs one merge, not 65,535.
+ *
+ * Entries expire at the head only, as in RabbitMQ: when one is taken, and, so that counts fall without a consumer,
+ * when the queue's node in the wheel fires, which is armed for the head alone. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "broker/queue_priv.h"
+
+enum {
+	FIRST_BLOCK = 16,   /* most queues hold few messages: 544 bytes */
+	BLOCK = 127,        /* 4 KiB */
+	SPARE_MAX = 64,     /* free blocks kept: 256 KiB */
+	RETURNED_KEPT = 64, /* entries of an empty returned array that is not freed */
+	AHEAD = 4,          /* messages fetched into the cache before their turn */
+	EXPIRE_SLICE = 1000 /* entries dropped by one firing of the node */
+};
+
+static_assert(sizeof(struct entry) == 32, "see DESIGN");
+static_assert(sizeof(struct entry_block) + BLOCK * sizeof(struct entry) == 4096, "see DESIGN");
+
+/* ---- blocks ---- */
+
+static inline size_t
+block_size(uint32_t cap)
+{
+	return sizeof(struct entry_block) + cap * sizeof(struct entry);
+}
+
+static struct entry_block *
+block_new(struct broker *b, uint32_t cap)
+{
+	struct entry_block *k = b->spare;
+
+	if (cap == BLOCK && k != NULL) {
+		b->spare = k->next;
+		b->spare_count--;
+	} else {
+		k = xmalloc(block_size(cap));
+	}
+	k->next = NULL;
+	k->head = k->tail = 0;
+	k->cap = cap;
+	k->bytes = 0;
+	mem_add(MEM_ENTRIES, block_size(cap));
+	return k;
+}
+
+static void
+block_free(struct broker *b, struct entry_block *k)
+{
+	mem_sub(MEM_ENTRIES, block_size(k->cap));
+	if (k->cap == BLOCK && b->spare_count < SPARE_MAX) {
+		k->next = b->spare;
+		b->spare = k;
+		b->spare_count++;
+		return;
+	}
+	free(k);
+}
+
+void
+queue_free_spare(struct broker *b)
+{
+	struct entry_block *k;
+
+	while ((k = b->spare) != NULL) {
+		b->spare = k->next;
+		free(k);
+	}
+	b->spare_count = 0;
+}
+
+static struct entry_block *
+add_block(struct queue *q)
+{
+	struct entry_block *k = block_new(q->broker, q->tail == NULL ? FIRST_BLOCK : BLOCK);
+
+	if (q->tail == NULL)
+		q->head = k;
+	else
+		q->tail->next = k;
+	q->tail = k;
+	return k;
+}
+
+/* The first block is used up. A queue that runs empty again and again keeps its small one. */
+static void
+drop_first_block(struct queue *q)
+{
+	struct entry_block *k = q->head;
+
+	if (k->next == NULL && k->cap == FIRST_BLOCK) {
+		k->head = k->tail = 0;
+		return;
+	}
+	q->head = k->next;
+	if (q->head == NULL)
+		q->tail = NULL;
+	block_free(q->broker, k);
+}
+
+static inline void
+count_in(struct queue *q, const struct entry *e)
+{
+	q->ready++;
+	q->ready_bytes += e->m->body_size;
+	q->broker->stats.messages_ready++;
+	if (e->due_ms != 0)
+		q->with_due = true;
+}
+
+static inline void
+count_out(struct queue *q, uint64_t n, uint64_t bytes)
+{
+	q->ready -= n;
+	q->ready_bytes -= bytes;
+	q->broker->stats.messages_ready -= n;
+}
+
+void
+queue_append(struct queue *q, const struct entry *e)
+{
+	struct entry_block *k = q->tail;
+
+	if (unlikely(k == NULL || k->tail == k->cap))
+		k = add_block(q);
+	k->e[k->tail++] = *e;
+	k->bytes += e->m->body_size;
+	count_in(q, e);
+	if (unlikely(e->due_ms != 0) && q->ready == 1)
+		queue_arm_expiry(q);
+}
+
+/* ---- returned entries ---- */
+
+static inline uint32_t
+returned_count(const struct queue *q)
+{
+	return q->returned != NULL ? q->returned->tail : 0;
+}
+
+static void
+returned_grow(struct queue *q)
+{
+	uint32_t old = q->returned != NULL ? q->returned->cap : 0,
+	         cap = old > 0 ? old * 2 : FIRST_BLOCK;
+	struct entry_block *k = xrealloc(q->returned, block_size(cap));
+
+	if (old > 0) {
+		mem_sub(MEM_ENTRIES, block_size(old));
+	} else {
+		k->next = NULL;
+		k->head = k->tail = 0;
+		k->bytes = 0;
+	}
+	k->cap = cap;
+	mem_add(MEM_ENTRIES, block_size(cap));
+	q->returned = k;
+}
+
+void
+queue_return(struct queue *q, const struct entry *e)
+{
+	struct entry *to;
+
+	if (unlikely(q->is_deleted)) {
+		struct msg *m = e->m;
+
+		q->broker->stats.purged++;
+		msg_unref(&m);
+		return;
+	}
+	if (unlikely(q->returned == NULL || q->returned->tail == q->returned->cap))
+		returned_grow(q);
+	to = &q->returned->e[q->returned->tail++];
+	*to = *e;
+	to->seq_flags |= ENTRY_REDELIVERED;
+	to->acquired++;
+	count_in(q, to);
+}
+
+void
+queue_returned_done(struct queue *q)
+{
+	if (q->with_due)
+		queue_arm_expiry(q);
+	queue_make_runnable(q);
+}
+
+static void
+reverse(struct entry *e, uint32_t n)
+{
+	for (uint32_t i = 0, j = n; i + 1 < j; i++) {
+		struct entry t = e[--j];
+
+		e[j] = e[i];
+		e[i] = t;
+	}
+}
+
+/* Where the run that starts at i ends; an ascending one is turned round first. */
+static uint32_t
+run_end(struct entry *e, uint32_t i, uint32_t n)
+{
+	uint32_t j = i + 1;
+
+	if (j >= n)
+		return n;
+	if (e[j].seq_flags > e[i].seq_flags) {
+		while (j < n && e[j].seq_flags > e[j - 1].seq_flags)
+			j++;
+		reverse(e + i, j - i);
+	} else {
+		while (j < n && e[j].seq_flags < e[j - 1].seq_flags)
+			j++;
+	}
+	return j;
+}
+
+static void
+merge(const struct entry *a, const struct entry *a_end, const struct entry *b,
+    const struct entry *b_end, struct entry *to)
+{
+	while (a < a_end && b < b_end)
+		*to++ = a->seq_flags > b->seq_flags ? *a++ : *b++;
+	while (a < a_end)
+		*to++ = *a++;
+	while (b < b_end)
+		*to++ = *b++;
+}
+
+/* Sorts by sequence number, descending, making use of the runs that are there: deliveries of one consumer come
+ * back as one. `spare` has room for n. Returns which of the two holds the result. */
+static struct entry *
+sort_runs(struct entry *e, struct entry *spare, uint32_t n)
+{
+	while (run_end(e, 0, n) < n) {
+		struct entry *t;
+		uint32_t i = 0, mid, end;
+
+		for (; i < n; i = end) {
+			mid = run_end(e, i, n);
+			end = mid < n ? run_end(e, mid, n) : n;
+			merge(e + i, e + mid, e + mid, e + end, spare + i);
+		}
+		t = e;
+		e = spare;
+		spare = t;
+	}
+	return e;
+}
+
+/* The later ones are sorted, then merged with the earlier ones from the lesser end: one pass, and only over those
+ * that stand before them in the queue. */
+static void
+sort_returned(struct queue *q)
+{
+	struct entry *e = q->returned->e, *later;
+	uint32_t sorted = q->returned_sorted, n = returned_count(q) - sorted, at;
+	struct entry *work;
+
+	q->returned_sorted += n;
+	if (run_end(e + sorted, 0, n) == n &&
+	    (sorted == 0 || e[sorted].seq_flags < e[sorted - 1].seq_flags))
+		return;
+	work = xmalloc((size_t)n * 2 * sizeof *work);
+	memcpy(work, e + sorted, n * sizeof *work);
+	later = sort_runs(work, work + n, n);
+	at = sorted + n;
+	while (n > 0 && sorted > 0)
+		e[--at] =
+		    later[n - 1].seq_flags < e[sorted - 1].seq_flags ? later[--n] : e[--sorted];
+	memcpy(e + at - n, later, n * sizeof *later);
+	free(work);
+}
+
+/* ---- the head ---- */
+
+static inline bool
+head_is_returned(struct queue *q)
+{
+	uint32_t n = returned_count(q);
+
+	if (likely(n == 0))
+		return false;
+	if (unlikely(q->returned_sorted != n))
+		sort_returned(q);
+	return true;
+}
+
+static inline const struct entry *
+head_entry(struct queue *q)
+{
+	if (unlikely(head_is_returned(q)))
+		return &q->returned->e[q->returned->tail - 1];
+	return &q->head->e[q->head->head];
+}
+
+static void
+take_returned(struct queue *q, struct entry *out)
+{
+	struct entry_block *k = q->returned;
+	const struct entry_block *later = q->head;
+
+	*out = k->e[--k->tail];
+	assert(later == NULL || later->head == later->tail ||
+	       out->seq_flags < later->e[later->head].seq_flags);
+	q->returned_sorted--;
+	if (k->tail >= AHEAD)
+		__builtin_prefetch(k->e[k->tail - AHEAD].m, 1);
+	if (k->tail == 0 && k->cap > RETURNED_KEPT) {
+		q->returned = NULL;
+		block_free(q->broker, k);
+	}
+}
+
+/* The queue is not empty. */
+static inline void
+take_head(struct queue *q, struct entry *out)
+{
+	struct entry_block *k;
+
+	if (unlikely(head_is_returned(q))) {
+		take_returned(q, out);
+	} else {
+		k = q->head;
+		*out = k->e[k->head++];
+		k->bytes -= out->m->body_size;
+		if (k->head + AHEAD < k->tail)
+			__builtin_prefetch(k->e[k->head + AHEAD].m, 1);
+		if (k->head == k->tail)
+			drop_first_block(q);
+	}
+	count_out(q, 1, out->m->body_size);
+}
+
+static inline bool
+is_expired(const struct queue *q, const struct entry *e)
+{
+	return unlikely(e->due_ms != 0) && e->due_ms <= q->broker->now_ms;
+}
+
+/* ---- garbage: what is dropped by the thousand is unlinked at once and freed in slices ---- */
+
+static void
+to_garbage(struct broker *b, struct entry_block *first, struct entry_block *last)
+{
+	last->next = b->garbage;
+	b->garbage = first;
+}
+
+bool
+queue_free_garbage(struct broker *b, unsigned max)
+{
+	struct entry_block *k;
+
+	while ((k = b->garbage) != NULL) {
+		for (; k->head < k->tail && max > 0; max--) {
+			if (k->head + AHEAD < k->tail)
+				__builtin_prefetch(k->e[k->head + AHEAD].m, 1);
+			msg_unref(&k->e[k->head++].m);
+		}
+		if (k->head < k->tail)
+			return true;
+		b->garbage = k->next;
+		block_free(b, k);
+	}
+	return false;
+}
+
+uint64_t
+queue_drop_ready(struct queue *q)
+{
+	uint64_t n = q->ready;
+
+	if (q->returned != NULL)
+		to_garbage(q->broker, q->returned, q->returned);
+	if (q->head != NULL)
+		to_garbage(q->broker, q->head, q->tail);
+	q->returned = NULL;
+	q->returned_sorted = 0;
+	q->head = q->tail = NULL;
+	count_out(q, n, q->ready_bytes);
+	assert(q->ready == 0 && q->ready_bytes == 0);
+	q->with_due = false;
+	wheel_disarm(q->broker->wheel, &q->expiry);
+	return n;
+}
+
+/* ---- expiry ---- */
+
+static void
+count_expired(struct queue *q, uint64_t n)
+{
+	q->stats.expired += n;
+	q->broker->stats.expired += n;
+}
+
+static bool
+all_expired(const struct queue *q, const struct entry_block *k)
+{
+	for (uint32_t i = k->head; i < k->tail; i++) {
+		if (!is_expired(q, &k->e[i]))
+			return false;
+	}
+	return true;
+}
+
+/* Whole blocks at the head go at once, so that a million expired messages keep nobody waiting. */
+static void
+expire_blocks(struct queue *q)
+{
+	struct entry_block *k;
+
+	while (q->ready > 0 && returned_count(q) == 0 && (k = q->head)->next != NULL &&
+	       all_expired(q, k)) {
+		q->head = k->next;
+		count_expired(q, k->tail - k->head);
+		count_out(q, k->tail - k->head, k->bytes);
+		to_garbage(q->broker, k, k);
+	}
+}
+
+void
+queue_arm_expiry(struct queue *q)
+{
+	uint64_t due_ms;
+
+	if (q->ready == 0) {
+		q->with_due = false;
+		wheel_disarm(q->broker->wheel, &q->expiry);
+		return;
+	}
+	due_ms = head_entry(q)->due_ms;
+	/* A node that is armed for earlier is left alone: it fires, finds nothing due and is armed again, which
+	 * under load happens far less often than the head changes. */
+	if (due_ms != 0 && (!wheel_armed(&q->expiry) || q->expiry.due_ms > due_ms))
+		wheel_arm(q->broker->wheel, &q->expiry, due_ms);
+}
+
+void
+queue_on_expiry(struct wheel_node *node, uint64_t now_ms)
+{
+	struct queue *q = container_of(node, struct queue, expiry);
+	struct entry e;
+	unsigned n = 0;
+
+	if (q->broker->now_ms < now_ms)
+		q->broker->now_ms = now_ms;
+	while (q->ready > 0 && n < EXPIRE_SLICE && is_expired(q, head_entry(q))) {
+		take_head(q, &e);
+		msg_unref(&e.m);
+		count_expired(q, 1);
+		expire_blocks(q);
+		n++;
+	}
+	queue_arm_expiry(q);
+}
+
+bool
+queue_pop(struct queue *q, struct entry *out)
+{
+	while (q->ready > 0) {
+		take_head(q, out);
+		if (likely(!is_expired(q, out))) {
+			if (unlikely(q->with_due))
+				queue_arm_expiry(q);
+			return true;
+		}
+		msg_unref(&out->m);
+		count_expired(q, 1);
+		expire_blocks(q);
+	}
+	return false;
+}

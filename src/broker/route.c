@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Finds routes. A walk goes from the exchange over those that bindings or alternates lead to, each once, and marks the
+ * queues it meets; marks carry the number of the walk, so that nothing has to be cleared. */
+#include "broker/route.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/random.h"
+#include "broker/binding.h"
+#include "broker/broker.h"
+#include "broker/exchange_type/headers.h"
+#include "broker/exchange_type/type.h"
+#include "broker/hash.h"
+#include "broker/queue.h"
+#include "broker/route_cache.h"
+#include "broker/table.h"
+#include "broker/vhost.h"
+
+uint64_t hash_seed;
+
+/* Scratch of all walks: arrays that keep their size. Queues and exchanges are as many as clients declared. */
+static struct {
+	struct queue **queue;
+	struct exchange **exchange;
+	struct span *key;
+	uint32_t queue_cap, exchange_cap, key_cap;
+	struct message_headers *headers;
+	struct route route;
+	uint64_t mark;
+} scratch;
+
+struct route_walk {
+	struct span headers;
+	uint32_t queues, exchanges;
+	bool hit;         /* the exchange in hand matched something */
+	bool has_headers; /* scratch.headers was set up for this message */
+	bool by_key, by_headers;
+};
+
+void
+route_init(void)
+{
+	/* Not again: tables of another broker in this process stand on it. */
+	while (hash_seed == 0)
+		random_bytes(&hash_seed, sizeof hash_seed);
+}
+
+void
+route_fini(void)
+{
+	free(scratch.queue);
+	free(scratch.exchange);
+	free(scratch.key);
+	message_headers_free(&scratch.headers);
+	scratch.queue = NULL;
+	scratch.exchange = NULL;
+	scratch.key = NULL;
+	scratch.queue_cap = scratch.exchange_cap = scratch.key_cap = 0;
+}
+
+static void
+add_queue(struct route_walk *w, struct queue *q)
+{
+	if (q->route_mark == scratch.mark)
+		return;
+	q->route_mark = scratch.mark;
+	if (w->queues == scratch.queue_cap) {
+		scratch.queue_cap = scratch.queue_cap == 0 ? 64 : scratch.queue_cap * 2;
+		scratch.queue = xrealloc(scratch.queue, scratch.queue_cap * sizeof(struct queue *));
+	}
+	scratch.queue[w->queues++] = q;
+}
+
+static void
+add_exchange(struct route_walk *w, struct exchange *x)
+{
+	if (x->mark == scratch.mark)
+		return;
+	x->mark = scratch.mark;
+	if (w->exchanges == scratch.exchange_cap) {
+		scratch.exchange_cap = scratch.exchange_cap == 0 ? 16 : scratch.exchange_cap * 2;
+		scratch.exchange =
+		    xrealloc(scratch.exchange, scratch.exchange_cap * sizeof(struct exchange *));
+	}
+	scratch.exchange[w->exchanges++] = x;
+}
+
+void
+route_hit(struct route_walk *w, struct binding *b)
+{
+	w->hit = true;
+	if (b->queue != NULL)
+		add_queue(w, b->queue);
+	else
+		add_exchange(w, b->exchange);
+}
+
+const struct message_headers *
+route_headers(struct route_walk *w)
+{
+	if (!w->has_headers) {
+		if (scratch.headers == NULL)
+			scratch.headers = message_headers_new();
+		message_headers_set(scratch.headers, w->headers);
+		w->has_headers = true;
+	}
+	return scratch.headers;
+}
+
+static void
+walk(struct route_walk *w, struct exchange *x, const struct span *key, uint32_t keys)
+{
+	const struct exchange_type_ops *ops;
+	uint32_t i, k;
+
+	scratch.mark++;
+	add_exchange(w, x);
+	for (i = 0; i < w->exchanges; i++) {
+		x = scratch.exchange[i];
+		x->observed = true;
+		ops = exchange_type_ops(x->type);
+		w->by_key |= ops->by_key;
+		w->by_headers |= ops->by_headers;
+		w->hit = false;
+		for (k = 0; k < keys; k++)
+			ops->route(x, key[k], w);
+		if (!w->hit && x->alternate.p != NULL) {
+			x = exchange_find(x->vhost, x->alternate);
+			if (x != NULL)
+				add_exchange(w, x);
+		}
+	}
+}
+
+/* The default exchange has no bindings: the key is a queue's name. */
+static void
+walk_default(struct route_walk *w, struct exchange *x, const struct span *key, uint32_t keys)
+{
+	struct queue *q;
+	uint32_t k;
+
+	scratch.mark++;
+	x->observed = true;
+	for (k = 0; k < keys; k++) {
+		q = queue_find(x->vhost, key[k]);
+		if (q != NULL)
+			add_queue(w, q);
+	}
+}
+
+static void
+add_key(struct span key, uint32_t *n)
+{
+	if (*n == scratch.key_cap) {
+		scratch.key_cap = scratch.key_cap == 0 ? 16 : scratch.key_cap * 2;
+		scratch.key = xrealloc(scratch.key, scratch.key_cap * sizeof *scratch.key);
+	}
+	scratch.key[(*n)++] = key;
+}
+
+static const char *const cc_names[] = { "CC", "BCC" };
+
+/* The message's own key and those of CC and BCC. Keys over 255 bytes match nothing: no binding has one. */
+static uint32_t
+collect_keys(struct span key, struct span headers)
+{
+	struct field list, f;
+	uint32_t n = 0;
+	size_t at, i;
+
+	add_key(key, &n);
+	for (i = 0; i < COUNT_OF(cc_names); i++) {
+		if (!table_find(headers, cc_names[i], &list) || list.kind != 'A')
+			continue;
+		for (at = 0; n < ROUTE_KEYS_MAX && array_next(list.bytes, &at, &f);) {
+			if (f.kind == 'S')
+				add_key(f.bytes, &n);
+		}
+	}
+	return n;
+}
+
+const struct route *
+route_find_cc(struct exchange *x, struct span key, struct span headers, bool has_cc)
+{
+	bool is_default = x->name_len == 0;
+	struct route_walk w = { .headers = headers };
+	const struct route *r = NULL;
+	uint32_t keys = 1;
+
+	if (!has_cc && !is_default)
+		r = route_cache_find(x, key);
+	if (r != NULL)
+		return r;
+	if (!is_default)
+		x->vhost->broker->stats.route_cache_misses++;
+	if (has_cc)
+		keys = collect_keys(key, headers);
+	if (is_default)
+		walk_default(&w, x, has_cc ? scratch.key : &key, keys);
+	else
+		walk(&w, x, has_cc ? scratch.key : &key, keys);
+	scratch.route = (struct route){ w.queues, w.by_headers || has_cc, scratch.queue };
+	if (!scratch.route.by_headers && !is_default)
+		route_cache_put(x, w.by_key ? key : span_of(NULL, 0), !w.by_key, &scratch.route);
+	return &scratch.route;
+}
+
+const struct route *
+route_find(struct exchange *x, struct span key, struct span headers)
+{
+	struct field f;
+	bool has_cc = false;
+	size_t i;
+
+	for (i = 0; i < COUNT_OF(cc_names) && headers.n > 0; i++)
+		has_cc |= table_find(headers, cc_names[i], &f);
+	return route_find_cc(x, key, headers, has_cc);
+}
+
+const struct error *
+route_check_cc(struct span headers, bool *has_cc, bool *bcc)
+{
+	struct field list, f;
+	uint32_t n = 1;
+	size_t at, i;
+
+	*has_cc = *bcc = false;
+	for (i = 0; i < COUNT_OF(cc_names); i++) {
+		if (!table_find(headers, cc_names[i], &list))
+			continue;
+		if (list.kind != 'A')
+			return error_make(E_PRECONDITION_FAILED,
+			    "invalid message: {unacceptable_type_in_header,\"%s\",%s}", cc_names[i],
+			    field_type_name(&list));
+		*has_cc = true;
+		*bcc = i == 1;
+		for (at = 0; array_next(list.bytes, &at, &f);)
+			n += f.kind == 'S';
+		if (n > ROUTE_KEYS_MAX)
+			return error_make(E_PRECONDITION_FAILED,
+			    "invalid message: more than %d routing keys in CC and BCC",
+			    ROUTE_KEYS_MAX);
+	}
+	return NULL;
+}
+
+uint8_t *
+route_without_bcc(struct span headers, size_t *n)
+{
+	uint8_t *out = try_malloc(headers.n > 0 ? headers.n : 1);
+	struct field f;
+	size_t at = 0, from = 0;
+	bool done = false;
+
+	if (out == NULL)
+		return NULL;
+	*n = 0;
+	while (table_next(headers, &at, &f)) {
+		/* The first one, as RabbitMQ: it looked no further for keys either. */
+		if (!done && span_is(f.name, "BCC")) {
+			done = true;
+		} else {
+			memcpy(out + *n, headers.p + from, at - from);
+			*n += at - from;
+		}
+		from = at;
+	}
+	return out;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Which queues a message reaches: through bindings between exchanges, alternates, CC and BCC; each queue once.
+ * An exchange remembers the answer per key (at most 4,096, replaced, never grown), a session its last one. */
+#ifndef BROKER_ROUTE_H
+#define BROKER_ROUTE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+#include "base/bytes.h"
+#include "broker/exchange.h"
+
+/* An answer: borrowed from a cache or a scratch area, good until the next call of route_find or until the exchange's
+ * generation changes. */
+struct route {
+	uint32_t count;
+	bool by_headers;	/* depends on more than exchange and key: not to be remembered */
+	struct queue **queue;
+};
+
+/* `headers`: content of the message's header table, checked; p NULL if it has none. Needed by headers exchanges and for
+ * CC and BCC (arrays of long strings under these names; what else stands there is refused by route_check_cc).
+ * Never NULL. */
+const struct route *route_find(struct exchange *x, struct span key, struct span headers);
+
+/* The same for a caller who knows, from props_scan, whether there is a CC or BCC. */
+const struct route *route_find_cc(struct exchange *x, struct span key, struct span headers, bool has_cc);
+
+/* CC and BCC of wrong type: 406 with RabbitMQ's text; 406 for more than ROUTE_KEYS_MAX keys in both.
+ * *has_cc: there is one of them; *bcc: a BCC, to be taken out before delivery. */
+enum { ROUTE_KEYS_MAX = 4096 };
+const struct error *route_check_cc(struct span headers, bool *has_cc, bool *bcc) MUSTUSE;
+/* The header table without BCC, as new bytes (free()); NULL: no memory. */
+uint8_t *route_without_bcc(struct span headers, size_t *n) MUSTUSE;
+
+void route_cache_free(struct exchange *x);
+void route_init(void);		/* before the first exchange is made */
+void route_fini(void);
+
+#endif

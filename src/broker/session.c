@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Sessions: deliveries out, acknowledgements in. */
+#include "broker/session.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "broker/client.h"
+#include "broker/queue.h"
+#include "broker/unacked.h"
+
+enum { AHEAD = 8 }; /* messages fetched into the cache before they are settled */
+
+void
+session_init(struct session *s, struct client *c, const struct session_ops *ops)
+{
+	*s = (struct session){ .ops = ops, .broker = c->broker, .client = c, .next_tag = 1 };
+	s->unacked.low = s->unacked.next = 1;
+	TAILQ_INIT(&s->consumers);
+	LIST_INSERT_HEAD(&c->sessions, s, link);
+	s->broker->stats.channels++;
+	s->broker->stats.channels_opened++;
+}
+
+/* ---- delivery ---- */
+
+static void
+limit_reached(const struct consumer *k, const struct queue *q)
+{
+	log_line(LOG_WARNING, &k->session->client->who,
+	    "consumer '%.*s' of queue '%.*s' set no prefetch and holds %u unacknowledged messages, "
+	    "which is "
+	    "limits.unacknowledged: it gets no more until it acknowledges some",
+	    SPAN_FMT(consumer_tag(k)), (int)q->name_len, q->name, k->unacked);
+}
+
+static inline void
+count_given(struct queue *q, struct entry *e)
+{
+	e->deliveries++;
+	if (unlikely(e->seq_flags & ENTRY_REDELIVERED)) {
+		q->stats.redeliver++;
+		q->broker->stats.redeliver++;
+	}
+}
+
+static inline void
+put_waiting(
+    struct session *s, struct queue *q, struct consumer *k, const struct entry *e, uint64_t tag)
+{
+	struct unacked *u = unacked_push(&s->unacked, tag);
+
+	u->e = *e;
+	u->consumer = k;
+	u->queue = q;
+	q->unacked++;
+	q->broker->stats.messages_unacknowledged++;
+}
+
+void
+session_deliver(struct consumer *k, struct queue *q, struct entry *e)
+{
+	struct session *s = k->session;
+	uint64_t tag = s->next_tag++;
+
+	s->allowance++;
+	count_given(q, e);
+	s->ops->deliver(k, e, tag);
+	if (k->no_ack) {
+		q->stats.deliver_no_ack++;
+		q->broker->stats.deliver_no_ack++;
+		msg_unref(&e->m);
+		return;
+	}
+	put_waiting(s, q, k, e, tag);
+	q->stats.deliver++;
+	q->broker->stats.deliver++;
+	k->unacked++;
+	s->limited++;
+	if (s->limit != 0) {
+		/* So that consumers of several queues take turns when the session's limit has room again. */
+		TAILQ_REMOVE(&s->consumers, k, session_link);
+		TAILQ_INSERT_TAIL(&s->consumers, k, session_link);
+	}
+	if (unlikely(k->is_own_limit) && k->unacked == k->limit) {
+		k->is_own_limit = false;
+		limit_reached(k, q);
+	}
+}
+
+static uint32_t
+clip(uint64_t n)
+{
+	return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+}
+
+bool
+session_get(
+    struct session *s, struct queue *q, bool no_ack, struct entry *e, uint64_t *tag, uint32_t *left)
+{
+	if (!queue_pop(q, e)) {
+		q->broker->stats.get_empty++;
+		return false;
+	}
+	*tag = s->next_tag++;
+	*left = clip(q->ready);
+	s->allowance++;
+	count_given(q, e);
+	if (no_ack) {
+		q->stats.get_no_ack++;
+		q->broker->stats.get_no_ack++;
+		return true;
+	}
+	put_waiting(s, q, NULL, e, *tag);
+	msg_ref(e->m);
+	q->stats.get++;
+	q->broker->stats.get++;
+	return true;
+}
+
+/* ---- settling ---- */
+
+/* What is settled in one go, as long as it is of one queue and one consumer: counted once for all. */
+struct batch {
+	struct session *s;
+	struct queue *q;
+	struct consumer *k;
+	uint32_t n;
+	enum settle how;
+};
+
+static void
+wake_all(struct session *s)
+{
+	struct consumer *k;
+
+	TAILQ_FOREACH (k, &s->consumers, session_link) {
+		if (!k->is_cancelled)
+			consumer_wake(k);
+	}
+}
+
+static inline void
+count_settled(struct queue *q, enum settle how, uint32_t n)
+{
+	struct broker_stats *all = &q->broker->stats;
+
+	if (likely(how == SETTLE_ACK)) {
+		q->stats.ack += n;
+		all->ack += n;
+	} else if (how == SETTLE_REJECT) {
+		all->reject += n;
+	} else {
+		all->requeue += n;
+	}
+}
+
+/* The consumer's share. It may live on nothing but these deliveries any more. */
+static inline void
+consumer_settled(struct session *s, struct consumer *k, uint32_t n)
+{
+	bool was_full = s->limit != 0 && s->limited >= s->limit;
+
+	assert(k->unacked >= n && s->limited >= n);
+	k->unacked -= n;
+	s->limited -= n;
+	if (unlikely(k->session == NULL)) {
+		if (k->unacked == 0)
+			consumer_free(k);
+	} else if (!was_full && !k->is_cancelled && !k->is_ready) {
+		consumer_wake(k);
+	}
+	/* All of them, the one that was served last coming last: k alone would keep the others waiting for ever. */
+	if (unlikely(was_full) && s->limited < s->limit)
+		wake_all(s);
+}
+
+static void
+batch_end(struct batch *b)
+{
+	if (b->n == 0)
+		return;
+	count_settled(b->q, b->how, b->n);
+	if (b->how == SETTLE_REQUEUE && !b->q->is_deleted)
+		queue_returned_done(b->q);
+	if (b->k != NULL)
+		consumer_settled(b->s, b->k, b->n);
+	queue_settled(b->q, b->n);
+	b->n = 0;
+}
+
+/* u becomes a hole. */
+static inline void
+batch_add(struct batch *b, struct unacked *u)
+{
+	if (unlikely(u->consumer != b->k || u->queue != b->q)) {
+		batch_end(b);
+		b->k = u->consumer;
+		b->q = u->queue;
+	}
+	b->n++;
+	if (unlikely(b->how == SETTLE_REQUEUE)) {
+		queue_return(u->queue, &u->e);
+		u->e.m = NULL;
+	} else {
+		msg_unref(&u->e.m);
+	}
+}
+
+static void
+settle_old(struct batch *b, uint64_t to)
+{
+	struct unacked_ring *r = &b->s->unacked;
+	uint32_t end = unacked_old_above(r, to);
+
+	for (uint32_t i = 0; i < end; i++) {
+		if (r->old[i].e.m == NULL)
+			continue;
+		batch_add(b, &r->old[i]);
+		r->old_live--;
+	}
+	unacked_trim_old(r);
+}
+
+/* All open ones up to and with the tag `to`. */
+static void
+settle_up_to(struct session *s, uint64_t to, enum settle how)
+{
+	struct unacked_ring *r = &s->unacked;
+	struct batch b = { .s = s, .how = how };
+	uint64_t end = to < r->next ? to + 1 : r->next;
+
+	if (unlikely(r->old_live > 0))
+		settle_old(&b, to);
+	for (uint64_t t = r->low; t < end; t++) {
+		struct unacked *u = unacked_slot(r, t);
+
+		if (likely(t + AHEAD < end))
+			__builtin_prefetch(unacked_slot(r, t + AHEAD)->e.m, 1);
+		if (unlikely(u->e.m == NULL))
+			continue;
+		batch_add(&b, u);
+		r->live--;
+	}
+	if (end > r->low)
+		r->low = end;
+	unacked_trim(r);
+	batch_end(&b);
+}
+
+static const struct error *
+unknown_tag(uint64_t tag)
+{
+	return error_make(
+	    E_PRECONDITION_FAILED, "unknown delivery tag %llu", (unsigned long long)tag);
+}
+
+/* One that was found leaves the ring or the sorted array; u is a hole already. */
+static inline void
+forget_one(struct unacked_ring *r, uint64_t tag)
+{
+	if (likely(tag >= r->low)) {
+		r->live--;
+		if (tag == r->low || r->live == 0)
+			unacked_trim(r);
+	} else {
+		r->old_live--;
+		unacked_trim_old(r);
+	}
+}
+
+const struct error *
+session_settle(struct session *s, uint64_t tag, bool multiple, enum settle how)
+{
+	struct batch b = { .s = s, .how = how };
+	struct unacked *u;
+
+	if (multiple && tag == 0) {
+		settle_up_to(s, UINT64_MAX - 1, how);
+		return NULL;
+	}
+	u = unacked_find(&s->unacked, tag);
+	if (unlikely(u == NULL))
+		return unknown_tag(tag);
+	if (multiple) {
+		settle_up_to(s, tag, how);
+		return NULL;
+	}
+	batch_add(&b, u);
+	forget_one(&s->unacked, tag);
+	batch_end(&b);
+	return NULL;
+}
+
+void
+session_recover(struct session *s)
+{
+	settle_up_to(s, UINT64_MAX - 1, SETTLE_REQUEUE);
+}
+
+/* ---- transactions ---- */
+
+static void
+set_add(struct unacked_set *set, struct unacked *u)
+{
+	if (set->count == set->cap) {
+		set->cap = set->cap > 0 ? set->cap * 2 : 16;
+		set->item = xrealloc(set->item, set->cap * sizeof *set->item);
+	}
+	set->item[set->count++] = *u;
+	u->e.m = NULL;
+}
+
+static void
+take_up_to(struct session *s, uint64_t to, struct unacked_set *out)
+{
+	struct unacked_ring *r = &s->unacked;
+	uint32_t old_end = unacked_old_above(r, to);
+	uint64_t end = to < r->next ? to + 1 : r->next;
+
+	for (uint32_t i = 0; i < old_end; i++) {
+		if (r->old[i].e.m == NULL)
+			continue;
+		set_add(out, &r->old[i]);
+		r->old_live--;
+	}
+	for (uint64_t t = r->low; t < end; t++) {
+		if (unacked_slot(r, t)->e.m == NULL)
+			continue;
+		set_add(out, unacked_slot(r, t));
+		r->live--;
+	}
+	unacked_trim_old(r);
+	unacked_trim(r);
+}
+
+const struct error *
+session_take(struct session *s, uint64_t tag, bool multiple, struct unacked_set *out)
+{
+	struct unacked *u = unacked_find(&s->unacked, tag);
+
+	if (u == NULL && (tag != 0 || !multiple))
+		return unknown_tag(tag);
+	if (multiple) {
+		take_up_to(s, tag == 0 ? UINT64_MAX - 1 : tag, out);
+	} else {
+		set_add(out, u);
+		forget_one(&s->unacked, tag);
+	}
+	return NULL;
+}
+
+void
+session_settle_taken(struct session *s, struct unacked *u, enum settle how)
+{
+	struct batch b = { .s = s, .how = how };
+
+	batch_add(&b, u);
+	batch_end(&b);
+}
+
+void
+session_put_back(struct session *s, struct unacked_set *set)
+{
+	unacked_put_back(&s->unacked, set->item, set->count);
+	free(set->item);
+	*set = (struct unacked_set){ 0 };
+}
+
+/* ---- limits and the end ---- */
+
+void
+session_set_limit(struct session *s, uint32_t limit)
+{
+	s->limit = limit;
+	if (limit == 0 || s->limited < limit)
+		wake_all(s);
+}
+
+uint32_t
+session_unacked(const struct session *s)
+{
+	return s->unacked.live + s->unacked.old_live;
+}
+
+void
+session_fini(struct session *s)
+{
+	struct consumer *k;
+
+	/* First the consumers, so that nothing of what goes back is given to them again. */
+	while ((k = TAILQ_FIRST(&s->consumers)) != NULL) {
+		if (k->is_cancelled) {
+			queue_drop_cancelled(k);
+			consumer_release(k);
+		} else {
+			session_cancel(s, k);
+		}
+	}
+	settle_up_to(s, UINT64_MAX - 1, SETTLE_REQUEUE);
+	assert(s->limited == 0 && s->consumer_count == 0);
+	unacked_fini(&s->unacked);
+	LIST_REMOVE(s, link);
+	s->broker->stats.channels--;
+	s->broker->stats.channels_closed++;
+}

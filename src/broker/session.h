@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The broker's side of a channel: its consumers, its prefetch, its deliveries that wait for acknowledgement.
+ * amqp/channel.c embeds one; the HTTP API's "get" needs none.
+ *
+ * Delivery tags count from 1. The deliveries that wait are a ring from the lowest open tag, slot = tag & mask. Where
+ * one tag stays open while others go on (past 4 times the live entries) the open ones at its foot move to a small
+ * sorted array, so that a message held for long costs nothing. */
+#ifndef BROKER_SESSION_H
+#define BROKER_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/attr.h"
+#include "base/bytes.h"
+#include "broker/broker.h"
+#include "broker/error.h"
+#include "broker/msg.h"
+
+struct client;
+struct consumer;
+struct queue;
+struct session;
+
+/* A place in a queue: 32 bytes. seq_flags: sequence number << 8 | ENTRY_*. Requeued entries go back by seq. */
+enum { ENTRY_REDELIVERED = 1 };
+struct entry {
+	struct msg *m;			/* one reference */
+	uint64_t seq_flags;
+	uint64_t due_ms;		/* expiry; 0: none */
+	uint32_t deliveries, acquired;	/* times given out; times given out and returned or lost */
+};
+
+struct session_ops {
+	/* Append the delivery to the session's output. Calls nothing of the broker but msg_ref/msg_unref; the entry's
+	 * reference stays the caller's. May set client->output_full. */
+	void (*deliver)(struct consumer *k, const struct entry *e, uint64_t tag);
+	/* The consumer was cancelled because its queue is gone (called from broker_run, never from a call of the
+	 * session): tell the client. The consumer is freed after that. */
+	void (*cancelled)(struct consumer *k);
+};
+
+struct unacked {	/* a delivery that waits */
+	struct entry e;			/* e.m == NULL: settled, a hole */
+	struct consumer *consumer;	/* NULL: basic.get. Counted in its `unacked`, so it lives as long as we wait */
+	struct queue *queue;		/* counted in its `unacked`: one that was deleted stays until its last one is settled */
+	uint64_t tag;			/* needed by tx and by the sorted array */
+};
+
+struct unacked_ring {
+	struct unacked *slot;		/* NULL until the first delivery */
+	uint32_t mask, live;		/* live: open ones in the ring */
+	uint64_t low, next;		/* tags in [low, next) have slots; those below low are settled or in `old` */
+	struct unacked *old;		/* sorted by tag, all of them below low; may have holes */
+	uint32_t old_count, old_live, old_cap;	/* slots used, open ones among them, slots there are */
+};
+
+struct session {
+	const struct session_ops *ops;
+	struct broker *broker;		/* borrowed */
+	struct client *client;		/* borrowed: outlives its sessions */
+	struct unacked_ring unacked;
+	uint64_t next_tag;
+	uint32_t prefetch;		/* basic.qos, global=false: for consumers made later; 0: none */
+	uint32_t limit;			/* basic.qos, global=true: over all consumers of this session; 0: none */
+	uint32_t limited;		/* deliveries that count against limit */
+	uint32_t consumer_count;
+	uint64_t allowance;		/* publishes it may make while memory is short: deliveries got since (memory.h) */
+	struct consumer_list consumers;	/* owned */
+	LIST_ENTRY(session) link;	/* in client->sessions */
+};
+
+struct consumer {
+	/* Borrowed; NULL when cancelled: then only the deliveries that wait (`unacked`) keep us. */
+	struct session *session;
+	struct queue *queue;		/* borrowed; NULL when the queue is gone */
+	uint32_t unacked, limit;	/* limit 0: none */
+	int32_t priority;
+	bool no_ack, exclusive, is_cancelled;
+	bool is_ready;			/* in queue->takers */
+	bool is_own_limit;		/* limit is limits.unacknowledged: reaching it is logged, once */
+	uint8_t tag_len;
+	uint16_t prefix_len;		/* see prefix */
+	TAILQ_ENTRY(consumer) session_link;	/* in session->consumers, until cancelled was called */
+	TAILQ_ENTRY(consumer) queue_link;	/* in queue->consumers; when the queue is gone, in broker->cancelled */
+	TAILQ_ENTRY(consumer) ready_link;	/* in queue->takers while is_ready */
+	struct table *arguments;	/* owned, may be NULL */
+	/* amqp/'s deliver frame up to and with the consumer tag, made once: 7 frame head, 4 method id, tag as a short
+	 * string. The tag itself therefore stands at prefix + 12. */
+	uint8_t prefix[];
+};
+
+static inline struct span
+consumer_tag(const struct consumer *k)
+{
+	return span_of(k->prefix + 12, k->tag_len);
+}
+
+void session_init(struct session *s, struct client *c, const struct session_ops *ops);
+/* What a transaction took must have been settled or put back before. Consumers are cancelled, deliveries that wait go back to their queues (in order, marked redelivered), the session
+ * is unlinked. No callback comes for it afterwards. */
+void session_fini(struct session *s);
+
+/* A consumer on q; permissions, exclusive locks and the tag's uniqueness in the session were checked by the caller
+ * except: 403 "queue 'q' in vhost '/' in exclusive use", 403/406 limits.consumers. prefix and tag are copied.
+ * It becomes able to take messages at once, but nothing is delivered before the next broker_run. */
+struct consumer_spec {
+	struct span prefix;		/* with the tag: 11 + 1 + tag */
+	struct span tag;
+	bool no_ack, exclusive;
+	int32_t priority;
+	const struct table *arguments;
+};
+const struct error *session_consume(struct session *s, struct queue *q, const struct consumer_spec *spec,
+    struct consumer **out) MUSTUSE;
+struct consumer *session_find(const struct session *s, struct span tag);	/* not one whose queue is gone */
+/* basic.cancel: what it holds unacknowledged stays with the session. */
+void session_cancel(struct session *s, struct consumer *k);
+
+void session_set_limit(struct session *s, uint32_t limit);	/* basic.qos global: resumes consumers if raised */
+
+/* basic.get: false: the queue is empty. On true *e holds one reference: give it back with msg_unref after writing
+ * it. With no_ack the message is gone, else it waits under *tag. *left: messages still ready. */
+bool session_get(struct session *s, struct queue *q, bool no_ack, struct entry *e, uint64_t *tag, uint32_t *left);
+
+enum settle { SETTLE_ACK, SETTLE_REQUEUE, SETTLE_REJECT };
+
+/* ack, nack, reject: tag 0 with multiple means all. 406 "unknown delivery tag N". In confirm and plain mode. */
+const struct error *session_settle(struct session *s, uint64_t tag, bool multiple, enum settle how) MUSTUSE;
+
+/* tx mode: is this tag open (multiple: up to it)? Takes it (them) out of the ring into *out, to be settled by
+ * session_settle_taken at commit or put back by session_put_back at rollback. 406 as above. */
+struct unacked_set {
+	struct unacked *item;
+	uint32_t count, cap;
+};
+const struct error *session_take(struct session *s, uint64_t tag, bool multiple, struct unacked_set *out) MUSTUSE;
+void session_settle_taken(struct session *s, struct unacked *u, enum settle how);
+void session_put_back(struct session *s, struct unacked_set *set);	/* empties the set; item is freed */
+
+/* basic.recover: everything that waits goes back to its queue. */
+void session_recover(struct session *s);
+
+uint32_t session_unacked(const struct session *s);
+
+/* For queue.c: gives e to a consumer that can take; its reference moves. */
+void session_deliver(struct consumer *k, struct queue *q, struct entry *e);
+/* For broker.c: the consumer leaves its session; freed, or once the last of its deliveries is settled. */
+void consumer_release(struct consumer *k);
+void consumer_free(struct consumer *k);	/* consumer.c's */
+
+#endif

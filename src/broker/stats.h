@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Counters, declared once: struct, JSON, metrics and the manual follow from these lists.
+ *	X(name, kind, help) */
+#ifndef BROKER_STATS_H
+#define BROKER_STATS_H
+
+#include <stdint.h>
+
+/* Of the node. Names follow RabbitMQ's message_stats where it has the thing. */
+#define BROKER_STATS(X)                                                                           \
+	X(publish, COUNTER, "messages published by clients")                                      \
+	X(publish_in, COUNTER, "bytes of bodies published by clients")                            \
+	X(confirm, COUNTER, "messages confirmed to publishers")                                   \
+	X(return_unroutable, COUNTER, "mandatory messages returned because no queue took them")   \
+	X(drop_unroutable, COUNTER, "messages dropped because no queue took them")                \
+	X(deliver, COUNTER, "messages delivered to consumers that acknowledge")                   \
+	X(deliver_no_ack, COUNTER, "messages delivered to consumers that do not acknowledge")     \
+	X(get, COUNTER, "messages got with basic.get, to be acknowledged")                        \
+	X(get_no_ack, COUNTER, "messages got with basic.get without acknowledgement")             \
+	X(get_empty, COUNTER, "basic.get on an empty queue")                                      \
+	X(ack, COUNTER, "messages acknowledged")                                                  \
+	X(redeliver, COUNTER, "messages delivered again")                                         \
+	X(requeue, COUNTER, "messages returned to their queue")                                   \
+	X(reject, COUNTER, "messages rejected without requeue")                                   \
+	X(expired, COUNTER, "messages dropped at their expiry")                                   \
+	X(purged, COUNTER, "messages removed by purge or deletion of their queue")                \
+	X(reply_to, COUNTER, "messages delivered through direct reply-to")                        \
+	X(reply_to_dropped, COUNTER, "direct replies dropped because their taker does not read")  \
+	X(parked, COUNTER, "times that a publishing channel was parked by a memory alarm")        \
+	X(alarm_closed, COUNTER, "channels closed because of the hard memory limit")              \
+	X(connections_opened, COUNTER, "connections opened")                                      \
+	X(connections_closed, COUNTER, "connections closed")                                      \
+	X(channels_opened, COUNTER, "channels opened")                                            \
+	X(channels_closed, COUNTER, "channels closed")                                            \
+	X(queues_declared, COUNTER, "queues made")                                                \
+	X(queues_deleted, COUNTER, "queues deleted")                                              \
+	X(errors_channel, COUNTER, "channel errors sent")                                         \
+	X(errors_connection, COUNTER, "connection errors sent")                                   \
+	X(login_failures, COUNTER, "logins refused")                                              \
+	X(route_cache_misses, COUNTER, "routes that no cache had")                                \
+	X(connections, GAUGE, "open connections")                                                 \
+	X(channels, GAUGE, "open channels")                                                       \
+	X(consumers, GAUGE, "consumers")                                                          \
+	X(queues, GAUGE, "queues")                                                                \
+	X(exchanges, GAUGE, "exchanges")                                                          \
+	X(bindings, GAUGE, "bindings")                                                            \
+	X(messages_ready, GAUGE, "messages ready for delivery, in all queues")                    \
+	X(messages_unacknowledged, GAUGE, "messages delivered and not acknowledged, in all queues")
+
+/* Of a queue. */
+#define QUEUE_STATS(X)                                                                            \
+	X(publish, COUNTER, "messages that came in")                                              \
+	X(deliver, COUNTER, "messages delivered to consumers that acknowledge")                   \
+	X(deliver_no_ack, COUNTER, "messages delivered to consumers that do not acknowledge")     \
+	X(get, COUNTER, "messages got with basic.get, to be acknowledged")                        \
+	X(get_no_ack, COUNTER, "messages got with basic.get without acknowledgement")             \
+	X(ack, COUNTER, "messages acknowledged")                                                  \
+	X(redeliver, COUNTER, "messages delivered again")                                         \
+	X(expired, COUNTER, "messages dropped at their expiry")
+
+#define STATS_FIELD(name, kind, help) uint64_t name;
+struct broker_stats {
+	BROKER_STATS(STATS_FIELD)
+};
+struct queue_stats {
+	QUEUE_STATS(STATS_FIELD)
+};
+#undef STATS_FIELD
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A virtual host: its exchanges and queues by name. */
+#ifndef BROKER_VHOST_H
+#define BROKER_VHOST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uthash.h>
+
+#include "base/attr.h"
+#include "base/bytes.h"
+
+struct alternate;
+struct broker;
+struct exchange;
+struct queue;
+
+struct vhost {
+	struct broker *broker;			/* borrowed, owns us */
+	char *name;				/* owned; no NUL inside */
+	struct exchange *exchanges;		/* owned, uthash by name */
+	struct queue *queues;			/* owned, uthash by name (hh) */
+	struct queue *queues_by_id;		/* the same, by id (hh_id) */
+	struct exchange *default_exchange;	/* borrowed from exchanges: name "" */
+	struct alternate *alternates;		/* owned, uthash by name: who names it as its alternate (exchange.c) */
+	struct exchange *unbound;		/* auto-delete exchanges whose last binding went, on their way out */
+	uint64_t epoch;				/* rises when an exchange is deleted: pointers kept to one are void */
+	UT_hash_handle hh;
+};
+
+/* With the predeclared exchanges: "", amq.direct, amq.fanout, amq.topic, amq.headers, amq.match,
+ * amq.rabbitmq.trace. NULL: name taken, empty or over 255 bytes. */
+struct vhost *vhost_add(struct broker *b, const char *name);
+struct vhost *vhost_find(const struct broker *b, struct span name);
+void vhosts_free(struct broker *b);		/* with their exchanges and what queues are left */
+
+#endif
