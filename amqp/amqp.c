@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The endpoint as a whole: its connections, the work of a turn, the stop. */
+#include "amqp/amqp.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "amqp/channel.h"
+#include "amqp/codec.h"
+#include "amqp/connection.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "broker/error.h"
+
+struct amqp *
+amqp_new(struct loop *l, struct broker *b, const struct config *cfg, const char *version)
+{
+	struct amqp *a = xcalloc(1, sizeof *a);
+
+	a->loop = l;
+	a->broker = b;
+	a->cfg = cfg;
+	a->version = version;
+	LIST_INIT(&a->connections);
+	LIST_INIT(&a->dead);
+	TAILQ_INIT(&a->confirming);
+	TAILQ_INIT(&a->parked);
+	codec_init();
+	return a;
+}
+
+void
+amqp_accept(void *amqp, int fd)
+{
+	struct amqp *a = amqp;
+	struct connection *c = connection_new(a, fd);
+
+	if (log_enabled(LOG_DEBUG))
+		connection_log(c, LOG_DEBUG, "connection accepted");
+	if (a->stopping)
+		connection_finish(c, false, "the node stops");
+}
+
+/* Each channel on the list once: one that has to wait puts itself back behind the last. */
+static void
+send_confirms(struct amqp *a)
+{
+	struct channel *last = TAILQ_LAST(&a->confirming, confirming_list), *ch = NULL;
+
+	while (ch != last) {
+		ch = TAILQ_FIRST(&a->confirming);
+		TAILQ_REMOVE(&a->confirming, ch, confirming_link);
+		ch->is_confirming = false;
+		if (ch->state == CHANNEL_OPEN && ch->conn->state == CONN_OPEN)
+			channel_send_confirms(ch);
+	}
+}
+
+bool
+amqp_run(struct amqp *a)
+{
+	bool more = parked_run(a);
+
+	send_confirms(a);
+	return more;
+}
+
+void
+amqp_reap(struct amqp *a)
+{
+	struct connection *c;
+	struct channel *ch;
+
+	while ((ch = a->dead_channels) != NULL) {
+		a->dead_channels = ch->dead_next;
+		channel_free(&ch);
+	}
+	while ((c = LIST_FIRST(&a->dead)) != NULL)
+		connection_free(&c);
+}
+
+void
+amqp_stop(struct amqp *a, const char *reason)
+{
+	const struct error *e;
+	struct connection *c, *next;
+
+	a->stopping = true;
+	for (c = LIST_FIRST(&a->connections); c != NULL; c = next) {
+		next = LIST_NEXT(c, link);
+		if (c->state == CONN_CLOSING)
+			continue;
+		if (c->state < CONN_OPENING) {
+			connection_finish(c, false, "the node stops");
+			continue;
+		}
+		connection_log(c, LOG_INFO, "connection closed by the node: %s", reason);
+		e = error_make(E_CONNECTION_FORCED,
+		    "broker forced connection closure with reason '%s'", reason);
+		connection_say_close(c, e);
+	}
+}
+
+bool
+amqp_idle(const struct amqp *a)
+{
+	return LIST_EMPTY(&a->connections);
+}
+
+void
+amqp_free(struct amqp **ap)
+{
+	struct amqp *a = *ap;
+	struct connection *c;
+
+	if (a == NULL)
+		return;
+	*ap = NULL;
+	while ((c = LIST_FIRST(&a->connections)) != NULL)
+		connection_finish(c, false, "the node stops");
+	amqp_reap(a);
+	assert(TAILQ_EMPTY(&a->confirming) && TAILQ_EMPTY(&a->parked));
+	codec_fini();
+	free(a);
+}

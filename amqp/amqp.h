@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The AMQP 0-9-1 endpoint: accepted sockets in, channels and their work. What the node calls. */
+#ifndef AMQP_AMQP_H
+#define AMQP_AMQP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/attr.h"
+
+struct broker;
+struct channel;
+struct config;
+struct connection;
+struct listener;
+struct loop;
+struct reply_to;
+
+LIST_HEAD(connection_list, connection);
+TAILQ_HEAD(confirming_list, channel);
+TAILQ_HEAD(parked_list, channel);
+
+struct amqp {
+	struct loop *loop;			/* borrowed */
+	struct broker *broker;			/* borrowed */
+	const struct config *cfg;		/* borrowed */
+	const char *version;			/* of Hermes */
+	struct listener *listener[16];		/* owned by the node; for counts */
+	struct connection_list connections;	/* owned */
+	struct connection_list dead;		/* freed by amqp_reap */
+	struct channel *dead_channels;		/* the same; chained by dead_next */
+	struct confirming_list confirming;	/* channels with confirms to send this turn */
+	struct parked_list parked;		/* channels that memory keeps from publishing, in order of parking */
+	uint32_t connection_count;
+	uint64_t content_in_flight;		/* bytes of content not complete yet, all connections */
+	struct reply_to *reply_to;		/* borrowed: hash of those who take direct replies, by id (reply_to.c) */
+	bool hard_seen;				/* parked channels were looked at for the hard memory limit */
+	bool told_blocked;			/* some connection was told connection.blocked and not yet the end of it */
+	bool stopping;
+};
+
+struct amqp *amqp_new(struct loop *l, struct broker *b, const struct config *cfg, const char *version);
+void amqp_accept(void *amqp, int fd);		/* a listener_fn */
+
+/* After broker_run: sends confirms, resumes parked channels if memory allows. True: there is more. */
+bool amqp_run(struct amqp *a);
+void amqp_reap(struct amqp *a);
+
+/* Stop: connection.close 320 to every client, nothing new is taken. Done when amqp_idle(). */
+void amqp_stop(struct amqp *a, const char *reason);
+bool amqp_idle(const struct amqp *a);
+void amqp_free(struct amqp **ap);		/* closes what is left */
+
+#endif

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A channel's life, its confirms, and the broker's calls to it. */
+#include "amqp/channel.h"
+
+#include <stdlib.h>
+
+#include "amqp/codec.h"
+#include "amqp/frame.h"
+#include "amqp/reply_to.h"
+#include "amqp/tx.h"
+#include "base/config.h"
+#include "base/mem.h"
+
+static void on_cancelled(struct consumer *k);
+
+const struct session_ops channel_session_ops = {
+	.deliver = delivery_write,
+	.cancelled = on_cancelled,
+};
+
+struct channel *
+channel_new(struct connection *c, uint16_t id)
+{
+	struct channel *ch = xcalloc(1, sizeof *ch);
+
+	ch->conn = c;
+	ch->id = id;
+	ch->state = CHANNEL_OPEN;
+	session_init(&ch->session, &c->client, &channel_session_ops);
+	return ch;
+}
+
+static void
+unlink_confirming(struct channel *ch)
+{
+	if (!ch->is_confirming)
+		return;
+	TAILQ_REMOVE(&ch->conn->amqp->confirming, ch, confirming_link);
+	ch->is_confirming = false;
+}
+
+void
+channel_end_session(struct channel *ch)
+{
+	if (ch->is_ended)
+		return;
+	/* What was taken is confirmed before the channel's end is told. */
+	if (ch->mode == MODE_CONFIRM)
+		channel_send_confirms(ch);
+	ch->is_ended = true;
+	unlink_confirming(ch);
+	park_forget(ch);
+	content_drop(ch);
+	reply_to_cancel(ch);
+	tx_free(ch); /* its settlements are open again before the session gives them back */
+	session_fini(&ch->session);
+	confirms_fini(&ch->confirms);
+	free(ch->memo);
+	ch->memo = NULL;
+	free(ch->last_queue);
+	ch->last_queue = NULL;
+	ch->last_queue_len = 0;
+}
+
+void
+channel_free(struct channel **chp)
+{
+	struct channel *ch = *chp;
+
+	*chp = NULL;
+	channel_end_session(ch);
+	free(ch);
+}
+
+/* --- confirms ----------------------------------------------------------- */
+
+void
+channel_mark_confirming(struct channel *ch)
+{
+	if (ch->is_confirming || ch->is_ended)
+		return;
+	ch->is_confirming = true;
+	TAILQ_INSERT_TAIL(&ch->conn->amqp->confirming, ch, confirming_link);
+}
+
+/* basic.ack; basic.nack has one more bit, requeue, which means nothing here. */
+static void
+write_confirm(struct channel *ch, const struct confirm_out *out)
+{
+	enum { ARGS = 4 + 8 + 1, WHOLE = FRAME_OVERHEAD + ARGS };
+	uint8_t *p = transport_room(ch->conn->io, WHOLE);
+
+	p[0] = FRAME_METHOD;
+	put_be16(p + 1, ch->id);
+	put_be32(p + 3, ARGS);
+	put_be32(p + FRAME_HEAD, out->ack ? AMQP_BASIC_ACK_METHOD : AMQP_BASIC_NACK_METHOD);
+	put_be64(p + FRAME_HEAD + 4, out->tag);
+	p[FRAME_HEAD + 12] = out->multiple;
+	p[FRAME_HEAD + ARGS] = FRAME_END;
+	transport_wrote(ch->conn->io, WHOLE);
+}
+
+void
+channel_send_confirms(struct channel *ch)
+{
+	struct connection *c = ch->conn;
+	const struct config *cfg = c->amqp->cfg;
+	struct confirm_out out;
+
+	unlink_confirming(ch);
+	while (!c->client.output_full && confirm_take(&ch->confirms, &out)) {
+		write_confirm(ch, &out);
+		c->amqp->broker->stats.confirm += out.count;
+		connection_check_output(c, cfg->output, cfg->output_max);
+	}
+}
+
+/* --- the broker's calls ------------------------------------------------- */
+
+/* Its queue is gone: who understands it is told (capability consumer_cancel_notify). */
+static void
+on_cancelled(struct consumer *k)
+{
+	struct channel *ch = channel_of(k->session);
+	amqp_basic_cancel_t args = {
+		.consumer_tag = codec_bytes(consumer_tag(k)),
+		.nowait = 1,
+	};
+
+	if (ch->state == CHANNEL_OPEN && ch->conn->client.cancel_notify)
+		codec_send(ch->conn, ch->id, AMQP_BASIC_CANCEL_METHOD, &args);
+}

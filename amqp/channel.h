@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One channel: a session of the broker plus what the protocol adds: content that comes in,
+ * confirms, transactions, direct reply-to, parking. */
+#ifndef AMQP_CHANNEL_H
+#define AMQP_CHANNEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "amqp/amqp.h"
+#include "amqp/connection.h"
+#include "base/attr.h"
+#include "base/bytes.h"
+#include "broker/confirm.h"
+#include "broker/publish.h"
+#include "broker/session.h"
+
+struct reply_to;
+struct tx;
+
+/* CLOSING: we sent channel.close, frames are dropped. */
+enum channel_state { CHANNEL_OPEN, CHANNEL_CLOSING };
+enum channel_mode { MODE_PLAIN, MODE_CONFIRM, MODE_TX };
+/* What kind of frame is expected next. */
+enum content_state { CONTENT_NONE, CONTENT_HEADER, CONTENT_BODY };
+
+/* A publish whose frames did not all stand in one read: names and header are kept, then the
+ * message is filled. */
+struct content {
+	uint8_t *kept; /* owned: names (with CE), then the header frame; NULL in the fast case */
+	uint32_t names_len, meta_len, kept_cap;
+	uint64_t body_size, received;
+	uint64_t charged; /* bytes counted against connection and node */
+	struct msg *m;    /* owned; NULL until the first body frame */
+	struct msg_piece *last;
+	bool mandatory, immediate;
+};
+
+struct parked { /* frames as they came, to be handled when the channel goes on */
+	uint8_t *p;
+	size_t n, at, cap;
+};
+
+struct channel {
+	struct session session;  /* must be first: session_ops callbacks find the channel by it */
+	struct connection *conn; /* borrowed: owns us */
+	uint16_t id;
+	enum channel_state state;
+	enum channel_mode mode;
+	enum content_state content_state;
+	struct content content;
+	struct confirms confirms;
+	struct publish_memo *memo; /* owned, made at the first publish */
+	struct tx *tx;             /* owned, MODE_TX only */
+	struct reply_to *reply_to; /* owned: the channel consumes from amq.rabbitmq.reply-to */
+	char *last_queue; /* owned: queue that an empty name means; length in last_queue_len */
+	uint16_t last_queue_len;
+	bool is_confirming, is_parked;
+	bool is_ended; /* channel_end_session() was called: only the number is still in use */
+	struct parked parked;
+	uint64_t parked_since_ms;
+	uint64_t alarm; /* the memory alarm (memory.alarms) that session.allowance belongs to */
+	TAILQ_ENTRY(channel) confirming_link, parked_link;
+	struct channel *dead_next; /* amqp->dead_channels: closed, freed at the end of the turn */
+};
+
+static inline struct channel *
+channel_of(struct session *s)
+{
+	return (struct channel *)(void *)s;
+}
+
+/* Open; the caller puts it into the connection's table. */
+struct channel *channel_new(struct connection *c, uint16_t id);
+/* Everything it holds goes back or away; unlinked from lists; freed. The caller takes it out of
+ * the table. */
+void channel_free(struct channel **chp);
+/* The broker's side ends (deliveries requeued, consumers gone) while the protocol's waits for
+ * close-ok. */
+void channel_end_session(struct channel *ch);
+
+/* One whole frame of content that is due (content_state); size is the payload's. The refusal is
+ * one of basic.publish. */
+const struct error *channel_on_header(struct channel *ch, const uint8_t *frame, uint32_t size);
+const struct error *channel_on_body(struct channel *ch, const uint8_t *frame, uint32_t size);
+/* basic.publish whose three frames stand in p..end whole: false if they do not, then the slow path
+ * is taken. *used: bytes of all three. */
+bool channel_publish_fast(struct channel *ch, const uint8_t *p, const uint8_t *end, size_t *used,
+    const struct error **error);
+
+/* What follows a whole message, from whichever path it came: checks, routing, return, delivery,
+ * confirm. Takes over the reference of m; pr are its properties, scanned from its own bytes. */
+const struct error *channel_publish(struct channel *ch, struct msg *m, const struct props *pr,
+    bool mandatory, bool immediate) MUSTUSE;
+/* No queue takes m: returned if mandatory, else dropped; counted. */
+void channel_unroutable(struct channel *ch, struct msg *m, bool mandatory);
+/* Forgets content that is not complete. */
+void content_drop(struct channel *ch);
+
+/* Confirms to be sent at the end of the turn. channel_send_confirms() writes what is settled and
+ * takes the channel off amqp->confirming; while the connection's output is over its bound it
+ * writes nothing: channel_mark_confirming() puts it on the list again when there is room (on_room
+ * does so for each channel of the connection that has pending ones). */
+void channel_mark_confirming(struct channel *ch);
+void channel_send_confirms(struct channel *ch);
+
+/* Parking (park.c), asked with each basic.publish while memory_short(): does memory keep this
+ * channel from publishing now? True: the frame is kept (if the connection holds too many it is not
+ * read), or *error is set and the channel must be closed instead (hard limit, 406). False: handle
+ * it. *error is NULL unless refused. */
+bool channel_park(struct channel *ch, const uint8_t *frame, size_t n, const struct error **error);
+/* Later frames of a parked channel. */
+void channel_keep_parked(struct channel *ch, const uint8_t *frame, size_t n);
+/* Resumes those that may go on; true: more to do. */
+bool parked_run(struct amqp *a);
+/* The channel goes: what it kept is freed. */
+void park_forget(struct channel *ch);
+/* A parked channel got a delivery: it may publish one more. */
+void park_on_delivery(struct channel *ch);
+
+/* Write one message with its method, header and body frames to the channel's output, and look at
+ * the bounds of that. prefix: as in struct consumer. */
+void delivery_write(struct consumer *k, const struct entry *e, uint64_t tag);
+void delivery_write_reply(
+    struct channel *ch, const uint8_t *prefix, size_t prefix_len, uint64_t tag, struct msg *m);
+void delivery_write_get(struct channel *ch, const struct entry *e, uint64_t tag, uint32_t left);
+void delivery_write_return(struct channel *ch, struct msg *m);
+extern const struct session_ops channel_session_ops;
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One AMQP connection: its state from the protocol header to the end, its channels, its heartbeats, its errors.
+ *
+ *	HEADER -> STARTING -> (SECURING) -> TUNING -> OPENING -> OPEN -> CLOSING -> CLOSED
+ *
+ * CLOSING: we sent connection.close; everything but close and close-ok is dropped, for at most some seconds. Before OPEN
+ * nothing but a login refusal is answered in words: the socket is closed, as RabbitMQ does. */
+#ifndef AMQP_CONNECTION_H
+#define AMQP_CONNECTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "amqp/amqp.h"
+#include "base/attr.h"
+#include "base/wheel.h"
+#include "broker/client.h"
+#include "broker/error.h"
+#include "net/transport.h"
+
+struct channel;
+
+enum connection_state { CONN_HEADER, CONN_STARTING, CONN_SECURING, CONN_TUNING, CONN_OPENING, CONN_OPEN, CONN_CLOSING,
+	CONN_CLOSED };
+
+struct connection {
+	struct client client;			/* the record the broker and management see */
+	struct amqp *amqp;			/* borrowed */
+	struct transport *io;			/* owned */
+	struct listener *listener;		/* borrowed; NULL in tests */
+	enum connection_state state;		/* written only by connection_set_state() */
+	uint32_t frame_max;			/* negotiated: largest frame with its 8 bytes of frame around the payload */
+	uint32_t payload_max;			/* largest payload that we take: CONN_EARLY_PAYLOAD, later frame_max. (8 more than it
+						 * should be: as RabbitMQ does, for clients that leave the frame out of the sum) */
+	uint16_t channel_max, heartbeat_s;
+	bool blocked_told;			/* connection.blocked was sent */
+	bool can_blocked;			/* client capabilities */
+	bool failure_close;			/* authentication_failure_close */
+	bool is_deaf;				/* input is thrown away: refused, or the frames cannot be told apart any more */
+	struct channel **channel;		/* owned; by number - 1; grown to the largest number in use */
+	uint32_t channel_slots, channel_count;	/* slots of the array; open or closing channels */
+	uint64_t content_in_flight;		/* bytes of content not complete yet */
+	uint64_t parked_bytes;			/* frames of parked channels */
+	struct wheel_node timer;		/* handshake, then heartbeats, then the wait for close-ok */
+	uint64_t heard_ms;			/* silence of the peer counts from here at the earliest */
+	char *early_error;			/* owned: text of a login refusal that is held back a little; NULL: none */
+	LIST_ENTRY(connection) link;		/* amqp->connections, then amqp->dead */
+};
+
+enum {
+	CONN_EARLY_PAYLOAD = 8192,		/* before connection.tune-ok; RabbitMQ 3.13 has the same */
+	CONN_CHANNELS_FIRST = 4,		/* slots of the channel array at first */
+	CONN_TURN_AWAY_MS = 100,		/* how long a refused login waits for its answer */
+	CONN_LINGER_MS = 5000			/* how long we wait for close-ok, or for the peer to take what we sent */
+};
+
+/* One that was accepted: the handshake begins, and its time. Takes over fd. */
+struct connection *connection_new(struct amqp *a, int fd);
+void connection_free(struct connection **cp);	/* after connection_finish, at the end of a turn */
+
+/* ops->on_bytes of the transport. */
+size_t connection_on_bytes(void *conn, uint8_t *p, size_t n);
+void connection_set_state(struct connection *c, enum connection_state to);
+const char *connection_state_name(enum connection_state s);
+
+/* One line about this connection. */
+#define connection_log(c, level, ...) log_line((level), &(c)->client.who, __VA_ARGS__)
+
+/* The one way out, safe to call twice: channels go, the client's record goes, the transport is closed (after a flush if
+ * `flush`), the struct is freed by amqp_reap(). reason is for the log. */
+void connection_finish(struct connection *c, bool flush, const char *reason);
+
+/* Sends connection.close for a refusal and waits for close-ok; before OPEN it closes without a word (logged). */
+void connection_fail(struct connection *c, const struct error *e);
+/* Sends channel.close and lets the channel drain until close-ok. */
+void channel_fail(struct connection *c, uint16_t channel_id, struct channel *ch, const struct error *e);
+/* Either, by the refusal's scope. class_id and method_id name the method that was refused (0, 0: none). */
+void connection_refuse(struct connection *c, uint16_t channel_id, const struct error *e, uint16_t class_id,
+    uint16_t method_id);
+
+/* Output bookkeeping after something was written: sets client.output_full and PAUSE_OUTPUT by the two bounds. Called at
+ * the end of each handled frame and by deliveries. */
+static inline void
+connection_check_output(struct connection *c, uint64_t output, uint64_t output_max)
+{
+	if (unlikely(c->io->pending >= output)) {
+		c->client.output_full = true;
+		if (c->io->pending >= output_max)
+			transport_pause(c->io, PAUSE_OUTPUT);
+	}
+}
+
+static inline struct channel *
+connection_channel(const struct connection *c, uint16_t id)
+{
+	return id > 0 && id <= c->channel_slots ? c->channel[id - 1] : NULL;
+}
+
+/* The broker's side of everything it holds ends now: unacknowledged messages go back, exclusive queues go. */
+void connection_end_sessions(struct connection *c);
+/* connection_fail where the bytes that follow cannot be read as frames: nothing is read any more, not even close-ok. */
+void connection_fail_deaf(struct connection *c, const struct error *e);
+/* Sends connection.close and waits for its answer, without counting or logging. */
+void connection_say_close(struct connection *c, const struct error *e);
+/* Before OPENING no refusal is told in words. The peer is let go a moment later, so that guessing costs time. */
+void connection_turn_away(struct connection *c);
+
+/* Channel table. connection_add_channel: false: no memory. connection_drop_channel takes it out; it is freed at the
+ * end of the turn, because whoever called may still look at it. */
+bool connection_add_channel(struct connection *c, struct channel *ch, uint16_t id) MUSTUSE;
+void connection_drop_channel(struct connection *c, uint16_t id);
+
+/* connection_timer.c: one node, used for one thing after the other. */
+void connection_timer_handshake(struct connection *c);
+void connection_timer_heartbeats(struct connection *c);		/* also stops the handshake's */
+void connection_timer_closing(struct connection *c, uint64_t ms);
+void connection_timer_stop(struct connection *c);
+
+/* connection.blocked / unblocked, if the client understands them. */
+void connection_tell_blocked(struct connection *c, const char *reason);
+void connection_tell_unblocked(struct connection *c);
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The methods of the exchange class. The order of checks is RabbitMQ's: what the name alone
+ * refuses, rights, then what exists. */
+#include "amqp/channel.h"
+#include "amqp/codec.h"
+#include "amqp/method.h"
+#include "amqp/names.h"
+#include "broker/binding.h"
+#include "broker/exchange.h"
+#include "broker/permission.h"
+#include "broker/table.h"
+
+/* An alternate exchange needs read on the exchange that has it and write on the alternate; asked
+ * only of a new exchange. Of the wrong type it is exchange_declare's to refuse. */
+static const struct error *
+check_alternate(const struct client *client, struct span name, const struct table *arguments)
+{
+	const struct error *err;
+	struct field f;
+
+	if (!table_find(table_span(arguments), "alternate-exchange", &f) || f.kind != 'S' ||
+	    exchange_find(client->vhost, name) != NULL)
+		return NULL;
+	err = permission_check(client, PERM_READ, "exchange", name);
+	if (err == NULL)
+		err = permission_check(client, PERM_WRITE, "exchange", f.bytes);
+	return err;
+}
+
+static const struct error *
+declare(const struct client *client, const struct exchange_spec *spec)
+{
+	struct exchange *x;
+	const struct error *err;
+
+	/* a bad type or an empty name is refused before rights are asked for */
+	if (spec->name.n > 0 && exchange_type_find(spec->type) != EXCHANGE_TYPES) {
+		err = permission_check(client, PERM_CONFIGURE, "exchange", spec->name);
+		if (err == NULL)
+			err = check_alternate(client, spec->name, spec->arguments);
+		if (err != NULL)
+			return err;
+	}
+	return exchange_declare(client->vhost, spec, &x);
+}
+
+static const struct error *
+declare_passive(const struct client *client, struct span name)
+{
+	const struct error *err = name_not_default(name);
+	struct exchange *x;
+
+	return err != NULL ? err : exchange_lookup(client->vhost, name, &x);
+}
+
+const struct error *
+exchange_on_declare(const struct method_call *call)
+{
+	const amqp_exchange_declare_t *args = call->decoded;
+	const struct client *client = &call->conn->client;
+	const struct error *err;
+	struct table *arguments = NULL;
+	uint8_t buf[255];
+	struct exchange_spec spec = {
+		.name = name_clean(args->exchange, buf),
+		.type = codec_span(args->type),
+		.durable = args->durable,
+		.auto_delete = args->auto_delete,
+		.internal = args->internal,
+	};
+
+	if (args->passive) {
+		err = declare_passive(client, spec.name);
+	} else {
+		err = name_table(&args->arguments, &arguments);
+		spec.arguments = arguments;
+		if (err == NULL)
+			err = declare(client, &spec);
+		table_free(&arguments);
+	}
+	if (err == NULL && !args->nowait)
+		codec_send_empty(call->conn, call->channel_id, AMQP_EXCHANGE_DECLARE_OK_METHOD);
+	return err;
+}
+
+const struct error *
+exchange_on_delete(const struct method_call *call)
+{
+	const amqp_exchange_delete_t *args = call->decoded;
+	const struct client *client = &call->conn->client;
+	const struct error *err = NULL;
+	uint8_t buf[255];
+	struct span name = name_clean(args->exchange, buf);
+
+	/* system exchanges are refused by their name, to everybody alike */
+	if (name.n > 0 && !span_starts(name, "amq."))
+		err = permission_check(client, PERM_CONFIGURE, "exchange", name);
+	if (err == NULL)
+		err = exchange_delete(client->vhost, name, args->if_unused);
+	if (err == NULL && !args->nowait)
+		codec_send_empty(call->conn, call->channel_id, AMQP_EXCHANGE_DELETE_OK_METHOD);
+	return err;
+}
+
+/* What bind and unbind share: rights and names. */
+static const struct error *
+check_ends(const struct client *client, struct span source, struct span destination)
+{
+	const struct error *err = permission_check(client, PERM_WRITE, "exchange", destination);
+
+	if (err == NULL)
+		err = name_not_default(destination);
+	if (err == NULL)
+		err = name_not_default(source);
+	if (err == NULL)
+		err = permission_check(client, PERM_READ, "exchange", source);
+	return err;
+}
+
+static const struct error *
+add(const struct client *client, struct span source, struct span destination, struct span key,
+    const struct table *arguments)
+{
+	struct exchange *from, *to;
+	const struct error *err = exchange_lookup(client->vhost, source, &from);
+
+	if (err == NULL)
+		err = exchange_lookup(client->vhost, destination, &to);
+	if (err == NULL)
+		err = binding_add(from, NULL, to, key, arguments);
+	return err;
+}
+
+const struct error *
+exchange_on_bind(const struct method_call *call)
+{
+	const amqp_exchange_bind_t *args = call->decoded;
+	const struct client *client = &call->conn->client;
+	uint8_t source_buf[255], destination_buf[255];
+	struct span source = name_clean(args->source, source_buf);
+	struct span destination = name_clean(args->destination, destination_buf);
+	struct table *arguments = NULL;
+	const struct error *err = check_ends(client, source, destination);
+
+	if (err == NULL)
+		err = name_table(&args->arguments, &arguments);
+	if (err == NULL)
+		err = add(client, source, destination, codec_span(args->routing_key), arguments);
+	table_free(&arguments);
+	if (err == NULL && !args->nowait)
+		codec_send_empty(call->conn, call->channel_id, AMQP_EXCHANGE_BIND_OK_METHOD);
+	return err;
+}
+
+const struct error *
+exchange_on_unbind(const struct method_call *call)
+{
+	const amqp_exchange_unbind_t *args = call->decoded;
+	const struct client *client = &call->conn->client;
+	uint8_t source_buf[255], destination_buf[255];
+	struct span source = name_clean(args->source, source_buf);
+	struct span destination = name_clean(args->destination, destination_buf);
+	struct table *arguments = NULL;
+	const struct error *err = check_ends(client, source, destination);
+	struct exchange *from, *to;
+
+	if (err == NULL)
+		err = name_table(&args->arguments, &arguments);
+	if (err != NULL)
+		return err;
+	/* what is not there is unbound already */
+	from = exchange_find(client->vhost, source);
+	to = exchange_find(client->vhost, destination);
+	if (from != NULL && to != NULL)
+		err = binding_remove(from, NULL, to, codec_span(args->routing_key), arguments);
+	table_free(&arguments);
+	if (err == NULL && !args->nowait)
+		codec_send_empty(call->conn, call->channel_id, AMQP_EXCHANGE_UNBIND_OK_METHOD);
+	return err;
+}

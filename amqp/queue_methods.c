@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The methods of the queue class. The order of checks is RabbitMQ's: an empty name is replaced by
+ * that of the queue declared last, rights, then what exists. */
+#include "amqp/channel.h"
+#include "amqp/codec.h"
+#include "amqp/method.h"
+#include "amqp/names.h"
+#include "amqp/reply_to.h"
+#include "base/random.h"
+#include "broker/binding.h"
+#include "broker/exchange.h"
+#include "broker/permission.h"
+#include "broker/queue.h"
+#include "broker/table.h"
+#include "broker/vhost.h"
+
+static uint32_t
+count32(uint64_t n)
+{
+	return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+}
+
+static void
+send_declare_ok(
+    const struct method_call *call, struct span name, uint64_t messages, uint32_t consumers)
+{
+	amqp_queue_declare_ok_t ok = {
+		.queue = codec_bytes(name),
+		.message_count = count32(messages),
+		.consumer_count = consumers,
+	};
+
+	codec_send(call->conn, call->channel_id, AMQP_QUEUE_DECLARE_OK_METHOD, &ok);
+}
+
+/* The pseudo queue of direct reply-to, and addresses, answer as if they were queues, so that who
+ * is asked can see whether who asked is still there. */
+static const struct error *
+declare_reply_to(const struct method_call *call, struct span name)
+{
+	const amqp_queue_declare_t *args = call->decoded;
+	const struct vhost *vh = call->conn->client.vhost;
+
+	if (!reply_to_is_queue(name) && !reply_to_exists(call->conn->amqp, vh, name))
+		return error_make(
+		    E_NOT_FOUND, "no queue '%.*s' in vhost '%s'", SPAN_FMT(name), vh->name);
+	name_declared(call->ch, name);
+	if (!args->nowait)
+		send_declare_ok(call, name, 0, 1);
+	return NULL;
+}
+
+/* A dead letter exchange needs read on the queue and write on the exchange; asked only of a new
+ * queue. */
+static const struct error *
+check_dead_letter(const struct client *client, struct span name, const struct table *arguments)
+{
+	const struct error *err;
+	struct field f;
+
+	if (!table_find(table_span(arguments), "x-dead-letter-exchange", &f) || f.kind != 'S' ||
+	    queue_find(client->vhost, name) != NULL)
+		return NULL;
+	err = permission_check(client, PERM_READ, "queue", name);
+	if (err == NULL)
+		err = permission_check(client, PERM_WRITE, "exchange", f.bytes);
+	return err;
+}
+
+static const struct error *
+check_declare(const struct client *client, const struct queue_spec *spec)
+{
+	char generated[sizeof "amq.gen-" + RANDOM_NAME_SIZE];
+	struct span name = spec->name;
+	const struct error *err;
+
+	/* a reserved name is refused before rights are asked for */
+	if (span_starts(name, "amq."))
+		return NULL;
+	if (name.n == 0) {
+		/* as the name that the server will make: patterns can only mean its beginning */
+		memcpy(generated, "amq.gen-", 8);
+		random_name(generated + 8);
+		name = span_str(generated);
+	}
+	err = permission_check(client, PERM_CONFIGURE, "queue", name);
+	if (err == NULL)
+		err = check_dead_letter(client, name, spec->arguments);
+	return err;
+}
+
+static const struct error *
+declare(const struct method_call *call, struct span name, struct queue **q)
+{
+	const amqp_queue_declare_t *args = call->decoded;
+	struct client *client = &call->conn->client;
+	struct table *arguments = NULL;
+	const struct error *err = name_table(&args->arguments, &arguments);
+	struct queue_spec spec = {
+		.name = name,
+		.durable = args->durable,
+		.auto_delete = args->auto_delete,
+		.exclusive = args->exclusive,
+		.arguments = arguments,
+	};
+
+	if (err == NULL)
+		err = check_declare(client, &spec);
+	if (err == NULL)
+		err = queue_declare(client->vhost, &spec, client, q);
+	table_free(&arguments);
+	return err;
+}
+
+const struct error *
+queue_on_declare(const struct method_call *call)
+{
+	const amqp_queue_declare_t *args = call->decoded;
+	const struct client *client = &call->conn->client;
+	const struct error *err;
+	uint8_t buf[255];
+	struct span name = name_clean(args->queue, buf);
+	struct queue *q;
+
+	if (span_starts(name, REPLY_TO_QUEUE))
+		return declare_reply_to(call, name);
+	if (args->passive)
+		err = queue_lookup(client->vhost, name, client, &q);
+	else
+		err = declare(call, name, &q);
+	if (err != NULL)
+		return err;
+	name = span_of(q->name, q->name_len);
+	name_declared(call->ch, name);
+	if (!args->nowait)
+		send_declare_ok(call, name, q->ready, q->consumer_count);
+	return NULL;
+}
+
+/* An empty key together with an empty queue name means the queue's name. */
+static struct span
+bind_key(const struct channel *ch, amqp_bytes_t queue, amqp_bytes_t key)
+{
+	if (queue.len == 0 && key.len == 0)
+		return span_of(ch->last_queue, ch->last_queue_len);
+	return codec_span(key);
+}
+
+/* What bind and unbind share: names and rights. */
+static const struct error *
+check_ends(const struct client *client, struct span queue, struct span exchange)
+{
+	const struct error *err = permission_check(client, PERM_WRITE, "queue", queue);
+
+	if (err == NULL)
+		err = name_not_default(exchange);
+	if (err == NULL)
+		err = permission_check(client, PERM_READ, "exchange", exchange);
+	return err;
+}
+
+static const struct error *
+add(const struct client *client, struct span queue, struct span exchange, struct span key,
+    const struct table *arguments)
+{
+	struct exchange *x;
+	struct queue *q;
+	const struct error *err = exchange_lookup(client->vhost, exchange, &x);
+
+	if (err == NULL)
+		err = queue_lookup(client->vhost, queue, client, &q);
+	if (err == NULL)
+		err = binding_add(x, q, NULL, key, arguments);
+	return err;
+}
+
+const struct error *
+queue_on_bind(const struct method_call *call)
+{
+	const amqp_queue_bind_t *args = call->decoded;
+	const struct client *client = &call->conn->client;
+	uint8_t queue_buf[255], exchange_buf[255];
+	struct span queue, exchange = name_clean(args->exchange, exchange_buf);
+	struct table *arguments = NULL;
+	const struct error *err = name_queue(call->ch, args->queue, &queue);
+
+	if (err != NULL)
+		return err;
+	queue = name_clean(codec_bytes(queue), queue_buf);
+	err = check_ends(client, queue, exchange);
+	if (err == NULL)
+		err = name_table(&args->arguments, &arguments);
+	if (err == NULL)
+		err = add(client, queue, exchange,
+		    bind_key(call->ch, args->queue, args->routing_key), arguments);
+	table_free(&arguments);
+	if (err == NULL && !args->nowait)
+		codec_send_empty(call->conn, call->channel_id, AMQP_QUEUE_BIND_OK_METHOD);
+	return err;
+}
+
+/* What is not there is unbound already. */
+static const struct error *
+take(const struct client *client, struct span queue, struct span exchange, struct span key,
+    const struct table *arguments)
+{
+	struct exchange *x = exchange_find(client->vhost, exchange);
+	const struct error *err;
+	struct queue *q;
+
+	if (x == NULL || queue_find(client->vhost, queue) == NULL)
+		return NULL;
+	err = queue_lookup(client->vhost, queue, client, &q);
+	if (err == NULL)
+		err = binding_remove(x, q, NULL, key, arguments);
+	return err;
+}
+
+const struct error *
+queue_on_unbind(const struct method_call *call)
+{
+	const amqp_queue_unbind_t *args = call->decoded;
+	const struct client *client = &call->conn->client;
+	uint8_t queue_buf[255], exchange_buf[255];
+	struct span queue, exchange = name_clean(args->exchange, exchange_buf);
+	struct table *arguments = NULL;
+	const struct error *err = name_queue(call->ch, args->queue, &queue);
+
+	if (err != NULL)
+		return err;
+	queue = name_clean(codec_bytes(queue), queue_buf);
+	err = check_ends(client, queue, exchange);
+	if (err == NULL)
+		err = name_table(&args->arguments, &arguments);
+	if (err == NULL)
+		err = take(client, queue, exchange,
+		    bind_key(call->ch, args->queue, args->routing_key), arguments);
+	table_free(&arguments);
+	if (err == NULL)
+		codec_send_empty(call->conn, call->channel_id, AMQP_QUEUE_UNBIND_OK_METHOD);
+	return err;
+}
+
+const struct error *
+queue_on_purge(const struct method_call *call)
+{
+	const amqp_queue_purge_t *args = call->decoded;
+	const struct client *client = &call->conn->client;
+	amqp_queue_purge_ok_t ok;
+	struct span name;
+	struct queue *q;
+	const struct error *err = name_queue(call->ch, args->queue, &name);
+
+	if (err == NULL)
+		err = permission_check(client, PERM_READ, "queue", name);
+	if (err == NULL)
+		err = queue_lookup(client->vhost, name, client, &q);
+	if (err != NULL)
+		return err;
+	ok.message_count = queue_purge(q);
+	if (!args->nowait)
+		codec_send(call->conn, call->channel_id, AMQP_QUEUE_PURGE_OK_METHOD, &ok);
+	return NULL;
+}
+
+const struct error *
+queue_on_delete(const struct method_call *call)
+{
+	const amqp_queue_delete_t *args = call->decoded;
+	const struct client *client = &call->conn->client;
+	amqp_queue_delete_ok_t ok = { .message_count = 0 };
+	uint8_t buf[255];
+	struct span name;
+	struct queue *q;
+	const struct error *err = name_queue(call->ch, args->queue, &name);
+
+	if (err != NULL)
+		return err;
+	name = name_clean(codec_bytes(name), buf);
+	err = permission_check(client, PERM_CONFIGURE, "queue", name);
+	/* a missing one is deleted already */
+	if (err == NULL && queue_find(client->vhost, name) != NULL) {
+		err = queue_lookup(client->vhost, name, client, &q);
+		if (err == NULL)
+			err = queue_delete(q, args->if_unused, args->if_empty, &ok.message_count);
+	}
+	if (err == NULL && !args->nowait)
+		codec_send(call->conn, call->channel_id, AMQP_QUEUE_DELETE_OK_METHOD, &ok);
+	return err;
+}
