@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "mgmt/base64.h"
+
+#include <stdint.h>
+
+static int
+value(char c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return c - 'A';
+	if (c >= 'a' && c <= 'z')
+		return c - 'a' + 26;
+	if (c >= '0' && c <= '9')
+		return c - '0' + 52;
+	if (c == '+')
+		return 62;
+	return c == '/' ? 63 : -1;
+}
+
+void
+base64_encode(const void *in, size_t n, char *out)
+{
+	static const char digits[] =
+	    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	const uint8_t *p = in;
+
+	for (; n > 0; out += 4) {
+		size_t now = n < 3 ? n : 3;
+		uint32_t bits = (uint32_t)p[0] << 16;
+
+		if (now > 1)
+			bits |= (uint32_t)p[1] << 8;
+		if (now > 2)
+			bits |= p[2];
+		for (unsigned i = 0; i < 4; i++)
+			out[i] = i <= now ? digits[bits >> (18 - 6 * i) & 63] : '=';
+		p += now;
+		n -= now;
+	}
+	*out = '\0';
+}
+
+size_t
+base64_decode(const char *in, size_t n, char *out)
+{
+	uint32_t bits = 0;
+	unsigned have = 0;
+	size_t written = 0;
+
+	for (unsigned pads = 0; pads < 2 && n > 0 && in[n - 1] == '='; pads++)
+		n--;
+	if (n % 4 == 1)
+		return 0;
+	for (size_t i = 0; i < n; i++) {
+		int v = value(in[i]);
+
+		if (v < 0)
+			return 0;
+		bits = bits << 6 | (uint32_t)v;
+		have += 6;
+		if (have >= 8) {
+			have -= 8;
+			out[written++] = (char)(bits >> have & 0xFF);
+		}
+	}
+	return written;
+}

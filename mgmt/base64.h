@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Base64 as HTTP's Basic scheme has it (RFC 4648, 4). */
+#ifndef MGMT_BASE64_H
+#define MGMT_BASE64_H
+
+#include <stddef.h>
+
+/* Bytes that n bytes become, NUL included. */
+#define BASE64_SIZE(n) (((n) + 2) / 3 * 4 + 1)
+
+void base64_encode(const void *in, size_t n, char *out);
+
+/* Decodes n characters into `out`, which has room for n bytes. Padding may be missing; anything else that
+ * is not base64 gives 0. Returns the number of bytes. */
+size_t base64_decode(const char *in, size_t n, char *out);
+
+#endif

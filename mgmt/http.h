@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The HTTP server under mgmt/: libevent's, with the bounds that it does not have itself. Connections are
+ * counted from the moment they are accepted; one that does not complete a request in time is ended. */
+#ifndef MGMT_HTTP_H
+#define MGMT_HTTP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+
+struct config;
+struct evhttp_request;
+struct http;
+struct loop;
+struct transport_addr;
+
+enum {
+	HTTP_CONNECTIONS = 256, /* over it the kernel's queue waits */
+	HTTP_REQUEST_MS =
+	    30 * 1000, /* from one complete request to the next, or to the end of idling */
+	HTTP_HEADERS_MAX = 16 << 10,
+	HTTP_BODY_MAX = 64 << 10 /* read before anybody has logged in; no route takes a body yet */
+};
+
+/* A request has come in whole; it is answered before the call returns. */
+typedef void http_fn(void *arg, struct evhttp_request *req, const struct transport_addr *peer);
+
+struct http_stats {
+	uint64_t accepted, requests, timed_out, accept_errors;
+	uint32_t open;
+};
+
+struct http *http_new(struct loop *l, http_fn *fn, void *arg);
+void http_free(struct http **hp);
+
+/* One more port; false: *error is a static text (net/listener.h). */
+bool http_listen(struct http *h, const struct config *cfg, const char *address, uint16_t port,
+    const char **error) MUSTUSE;
+
+/* The i-th port that is open; false when there is no such one. */
+bool http_port(const struct http *h, unsigned i, struct transport_addr *out);
+const struct http_stats *http_stats(struct http *h); /* as of now: looks for those that went */
+
+#endif

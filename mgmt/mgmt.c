@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "mgmt/mgmt.h"
+
+#include <stdlib.h>
+
+#include "base/config.h"
+#include "base/mem.h"
+#include "mgmt/http.h"
+#include "mgmt/mgmt_priv.h"
+#include "mgmt/routes.h"
+#include "net/loop.h"
+#include "net/transport.h"
+
+static void
+on_request(void *arg, struct evhttp_request *req, const struct transport_addr *peer)
+{
+	routes_dispatch(arg, req, peer);
+}
+
+struct mgmt *
+mgmt_start(struct loop *l, struct broker *b, const struct config *cfg,
+    const struct mgmt_node_info *node, const char **error)
+{
+	struct mgmt *m = xcalloc(1, sizeof *m);
+
+	m->loop = l;
+	m->broker = b;
+	m->cfg = cfg;
+	m->node = *node;
+	m->http = http_new(l, on_request, m);
+	rates_init(&m->rates, b, l->wheel, l->now_ms);
+	for (uint32_t i = 0; i < cfg->management_listen.count; i++) {
+		if (http_listen(
+		        m->http, cfg, cfg->management_listen.item[i], cfg->management_port, error))
+			continue;
+		mgmt_stop(&m);
+		return NULL;
+	}
+	return m;
+}
+
+uint16_t
+mgmt_port(const struct mgmt *m)
+{
+	struct transport_addr a = { .port = 0 };
+
+	(void)http_port(m->http, 0, &a);
+	return a.port;
+}
+
+void
+mgmt_stop(struct mgmt **mp)
+{
+	struct mgmt *m = *mp;
+
+	if (m == NULL)
+		return;
+	*mp = NULL;
+	rates_fini(&m->rates);
+	http_free(&m->http);
+	free(m);
+}

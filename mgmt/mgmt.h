@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The HTTP side of a node: /api in the shape that RabbitMQ's management plugin has, and /healthz. What the
+ * node calls; everything runs on the core thread's loop. */
+#ifndef MGMT_MGMT_H
+#define MGMT_MGMT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+
+struct broker;
+struct config;
+struct loop;
+struct mgmt;
+
+/* An open port, for the list of listeners. */
+typedef void mgmt_port_fn(void *arg, const char *protocol, const char *address, uint16_t port);
+
+/* What only the node knows. Copied by mgmt_start; what it points to outlives the mgmt. */
+struct mgmt_node_info {
+	const char *version; /* of Hermes */
+	uint64_t started_ms; /* node's clock */
+	/* calls f(f_arg, ...) for each port that takes AMQP; may be NULL */
+	void (*ports)(void *arg, mgmt_port_fn *f, void *f_arg);
+	void *arg;
+};
+
+/* Opens cfg->management_port on each of cfg->management_listen. NULL: *error is a static text. */
+struct mgmt *mgmt_start(struct loop *l, struct broker *b, const struct config *cfg,
+    const struct mgmt_node_info *node, const char **error) MUSTUSE;
+
+/* The port that was opened (where the settings say 0, the kernel chose one). */
+uint16_t mgmt_port(const struct mgmt *m);
+
+/* Closes every port and connection. */
+void mgmt_stop(struct mgmt **mp);
+
+#endif

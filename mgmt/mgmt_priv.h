@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The body of struct mgmt, for the files of this folder. */
+#ifndef MGMT_MGMT_PRIV_H
+#define MGMT_MGMT_PRIV_H
+
+#include "mgmt/mgmt.h"
+#include "mgmt/rates.h"
+
+struct http;
+
+struct mgmt {
+	struct loop *loop; /* borrowed, as the next two; all outlive us */
+	struct broker *broker;
+	const struct config *cfg;
+	struct mgmt_node_info node;
+	struct http *http; /* owned */
+	struct rates rates;
+};
+
+#endif

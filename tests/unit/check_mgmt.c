@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The HTTP side of a node, over real sockets: routes, logins, answers, bounds. */
+#include "mgmt/mgmt.h"
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/config.h"
+#include "broker/broker.h"
+#include "broker/user.h"
+#include "mgmt/base64.h"
+#include "mgmt/http.h"
+#include "mgmt/mgmt_priv.h"
+#include "mgmt/routes.h"
+#include "net/loop.h"
+#include "net/transport.h"
+
+#define GUEST "Authorization: Basic Z3Vlc3Q6Z3Vlc3Q=\r\n" /* guest:guest */
+
+static struct config cfg;
+static struct loop *l;
+static struct broker *b;
+static struct mgmt *m;
+
+static void
+amqp_ports(void *arg, mgmt_port_fn *f, void *f_arg)
+{
+	(void)arg;
+	f(f_arg, "amqp", "::", 5672);
+}
+
+static void
+setup(void)
+{
+	struct mgmt_node_info info = { .version = "0.1.0", .ports = amqp_ports };
+	const char *error = NULL;
+
+	config_init(&cfg);
+	cfg.management_port = 0;
+	free(cfg.node_name);
+	cfg.node_name = strdup("unit@test");
+	l = loop_new();
+	info.started_ms = l->now_ms;
+	b = broker_new(&cfg, l->wheel, l->now_ms);
+	users_default(b);
+	(void)user_add(b, "plain", "plain", 0, false);
+	m = mgmt_start(l, b, &cfg, &info, &error);
+	ck_assert_msg(m != NULL, "%s", error);
+}
+
+static void
+teardown(void)
+{
+	mgmt_stop(&m);
+	broker_free(&b);
+	loop_free(&l);
+	config_fini(&cfg);
+}
+
+static int
+dial(void)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET,
+		.sin_port = htons(mgmt_port(m)),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+	ck_assert_int_eq(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+	return fd;
+}
+
+static void
+turn(void)
+{
+	loop_wait(l, true);
+	b->now_ms = l->now_ms;
+	loop_read(l);
+	loop_flush(l);
+	loop_reap(l);
+}
+
+static char answer[64 << 10];
+
+/* Sends text and returns what comes until the peer closes; the request asks for that. */
+static const char *
+ask(const char *text)
+{
+	int fd = dial();
+	size_t sent = 0, n = 0, len = strlen(text);
+	uint64_t until = clock_now_ms() + 3000;
+	ssize_t r = -1;
+
+	while (r != 0 && clock_now_ms() < until) {
+		if (sent < len) {
+			r = write(fd, text + sent, len - sent);
+			sent += r > 0 ? (size_t)r : 0;
+		}
+		turn();
+		r = read(fd, answer + n, sizeof answer - 1 - n);
+		if (r > 0)
+			n += (size_t)r;
+		else if (r < 0 && errno != EAGAIN)
+			break;
+	}
+	answer[n] = '\0';
+	close(fd);
+	return answer;
+}
+
+static int
+status_of(const char *a)
+{
+	int status = 0;
+
+	return sscanf(a, "HTTP/1.%*d %d", &status) == 1 ? status : 0;
+}
+
+static const char *
+body_of(const char *a)
+{
+	const char *end = strstr(a, "\r\n\r\n");
+
+	return end != NULL ? end + 4 : "";
+}
+
+static const struct {
+	const char *request, *headers;
+	int status;
+	const char *has; /* somewhere in the answer */
+} cases[] = {
+	{ "GET /healthz", "", 200, "{\"status\":\"ok\"}" },
+	{ "GET /healthz/", "", 200, "ok" },
+	{ "HEAD /healthz", "", 200, "Content-Length: 15" },
+	{ "GET /healthz?x=1", "", 200, "ok" },
+	{ "POST /healthz", "", 405, "Allow: HEAD, GET, OPTIONS" },
+	{ "DELETE /api/overview", "", 405, "\"error\":\"method_not_allowed\"" },
+	{ "OPTIONS /api/overview", "", 200, "Allow: HEAD, GET, OPTIONS" },
+	{ "GET /api/nonsense", "", 404,
+	    "{\"error\":\"Object Not Found\",\"reason\":\"Not Found\"}" },
+	{ "GET //healthz", "", 404, "Not Found" },
+	{ "GET /", "", 404, "Not Found" },
+	{ "GET /api", "", 200, "/api/overview" },
+	{ "GET /api/", "", 200, "/api/overview" },
+	{ "GET /api/overview", "", 401, "WWW-Authenticate: Basic realm=" },
+	{ "GET /api/overview", "", 401, "\"error\":\"not_authorized\"" },
+	{ "GET /api/overview", "Authorization: Basic !!!\r\n", 401, "Login failed" },
+	{ "GET /api/overview", "Authorization: Basic\r\n", 401, "Login failed" },
+	{ "GET /api/overview", "Authorization: Basic Z3Vlc3Q=\r\n", 401, "Login failed" },
+	{ "GET /api/overview", "Authorization: Bearer abc\r\n", 401, "Login failed" },
+	{ "GET /api/overview", "Authorization: Basic Z3Vlc3Q6d3Jvbmc=\r\n", 401, "Login failed" },
+	/* plain:plain has no tag; no new prompt */
+	{ "GET /api/overview", "Authorization: Basic cGxhaW46cGxhaW4=\r\n", 401,
+	    "{\"error\":\"not_authorised\",\"reason\":\"Not management user\"}" },
+	{ "GET /api/overview", GUEST, 200, "\"node\":\"unit@test\"" },
+	{ "GET /api/overview", GUEST, 200, "Cache-Control: no-cache" },
+};
+
+START_TEST(requests)
+{
+	char text[512];
+	const char *a;
+
+	(void)snprintf(text, sizeof text, "%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n%s\r\n",
+	    cases[_i].request, cases[_i].headers);
+	a = ask(text);
+	ck_assert_msg(status_of(a) == cases[_i].status, "%s: %s", cases[_i].request, a);
+	ck_assert_msg(strstr(a, cases[_i].has) != NULL, "%s: %s", cases[_i].request, a);
+	if (strncmp(text, "HEAD", 4) == 0)
+		ck_assert_str_eq(body_of(a), "");
+	if (cases[_i].status == 401 && strstr(a, "not_authorised") != NULL)
+		ck_assert_ptr_null(strstr(a, "WWW-Authenticate"));
+	ck_assert_uint_eq(http_stats(m->http)->open, 0);
+}
+END_TEST
+
+static json_t *
+overview(void)
+{
+	json_error_t error;
+	const char *a = ask("GET /api/overview HTTP/1.0\r\n" GUEST "\r\n");
+	json_t *o = json_loads(body_of(a), JSON_REJECT_DUPLICATES, &error);
+
+	ck_assert_msg(o != NULL, "%s: %s", error.text, a);
+	return o;
+}
+
+START_TEST(overview_counts_at_once)
+{
+	int publish = -1, messages = -1, queues = -1, port = -1, nodelay;
+	const char *version, *protocol, *own;
+	json_t *o;
+
+	b->stats.publish = 7;
+	b->stats.messages_ready = 3;
+	b->stats.messages_unacknowledged = 2;
+	b->stats.queues = 4;
+	o = overview();
+	ck_assert_int_eq(
+	    json_unpack(o, "{s:s, s:s, s:{s:i}, s:{s:i}, s:{s:i}, s:[{s:s, s:i, s:{s:b}}]}",
+	        "rabbitmq_version", &version, "hermes_version", &own, "message_stats", "publish",
+	        &publish, "queue_totals", "messages", &messages, "object_totals", "queues", &queues,
+	        "listeners", "protocol", &protocol, "port", &port, "socket_opts", "nodelay",
+	        &nodelay),
+	    0);
+	ck_assert_str_eq(version, cfg.compat_version);
+	ck_assert_str_eq(own, "0.1.0");
+	ck_assert_int_eq(publish, 7);
+	ck_assert_int_eq(messages, 5);
+	ck_assert_int_eq(queues, 4);
+	ck_assert_str_eq(protocol, "amqp");
+	ck_assert_int_eq(port, 5672);
+	json_decref(o);
+}
+END_TEST
+
+/* Every counter is there, because the list is made from the one that declares them. */
+START_TEST(overview_has_every_counter)
+{
+	static const char *const names[] = {
+#define X(name, kind, help) #name,
+		BROKER_STATS(X)
+#undef X
+	};
+	json_t *o = overview(),
+	       *counters = json_object_get(json_object_get(o, "hermes"), "counters");
+
+	for (size_t i = 0; i < COUNT_OF(names); i++)
+		ck_assert_msg(json_is_integer(json_object_get(counters, names[i])), "%s", names[i]);
+	ck_assert_uint_eq(json_object_size(counters), COUNT_OF(names));
+	json_decref(o);
+}
+END_TEST
+
+START_TEST(rates)
+{
+	uint64_t now = l->now_ms;
+
+	ck_assert(rates_of(&m->rates, offsetof(struct broker_stats, publish), now) == 0.0);
+	b->stats.publish = 1000;
+	b->stats.messages_ready = 10;
+	(void)wheel_run(l->wheel, now + RATES_SAMPLE_MS, 100);
+	ck_assert(rates_of(&m->rates, offsetof(struct broker_stats, publish), now + 5000) == 200.0);
+	(void)wheel_run(l->wheel, now + 2 * RATES_SAMPLE_MS, 100);
+	b->stats.messages_ready = 0; /* falls by 10 from the sample of 5 s ago */
+	ck_assert(rates_of(&m->rates, offsetof(struct broker_stats, publish), now + 10000) == 0.0);
+	ck_assert(rates_of(&m->rates, offsetof(struct broker_stats, messages_ready), now + 10000) ==
+	          -2.0);
+}
+END_TEST
+
+START_TEST(health_tells_the_reason)
+{
+	const char *a;
+
+	b->memory.state = MEMORY_HIGH;
+	a = ask("GET /healthz HTTP/1.0\r\n\r\n");
+	ck_assert_int_eq(status_of(a), 503);
+	ck_assert_ptr_nonnull(strstr(a, "{\"status\":\"failed\",\"reason\":\"memory alarm: "));
+	b->memory.state = MEMORY_FINE;
+	b->closing = true;
+	ck_assert_ptr_nonnull(strstr(ask("GET /healthz HTTP/1.0\r\n\r\n"), "the node is stopping"));
+	b->closing = false;
+	ck_assert_int_eq(status_of(ask("GET /healthz HTTP/1.0\r\n\r\n")), 200);
+}
+END_TEST
+
+/* Several requests over one connection, sent at once. */
+START_TEST(keep_alive)
+{
+	const char *a = ask("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+	                    "GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+
+	ck_assert_int_eq(status_of(a), 200);
+	ck_assert_ptr_nonnull(strstr(a, "404 Not Found"));
+	ck_assert_uint_eq(http_stats(m->http)->accepted, 1);
+	ck_assert_uint_eq(http_stats(m->http)->requests, 2);
+}
+END_TEST
+
+START_TEST(headers_and_bodies_are_bounded)
+{
+	char *big = malloc(HTTP_BODY_MAX * 2);
+	int n;
+
+	n = snprintf(big, 100, "GET /healthz HTTP/1.0\r\nX: ");
+	memset(big + n, 'x', HTTP_HEADERS_MAX + 100);
+	(void)snprintf(big + n + HTTP_HEADERS_MAX, 10, "\r\n\r\n");
+	ck_assert_int_ne(status_of(ask(big)), 200);
+	n = snprintf(
+	    big, 100, "POST /healthz HTTP/1.0\r\nContent-Length: %d\r\n\r\n", HTTP_BODY_MAX + 1);
+	memset(big + n, 'x', HTTP_BODY_MAX + 1);
+	big[n + HTTP_BODY_MAX + 1] = '\0';
+	ck_assert_int_eq(status_of(ask(big)), 413);
+	ck_assert_uint_eq(http_stats(m->http)->requests, 0);
+	ck_assert_uint_eq(http_stats(m->http)->open, 0);
+	free(big);
+}
+END_TEST
+
+static void
+turns_until_open(uint32_t open)
+{
+	for (unsigned i = 0; i < 2000 && http_stats(m->http)->open != open; i++)
+		turn();
+	ck_assert_uint_eq(http_stats(m->http)->open, open);
+}
+
+/* Over the bound nobody is accepted; a place that becomes free is taken. */
+START_TEST(connections_are_bounded)
+{
+	int fd[HTTP_CONNECTIONS + 10];
+
+	for (unsigned i = 0; i < COUNT_OF(fd); i++) {
+		fd[i] = dial();
+		turn();
+	}
+	turns_until_open(HTTP_CONNECTIONS);
+	for (unsigned i = 0; i < 20; i++)
+		turn();
+	ck_assert_uint_eq(http_stats(m->http)->open, HTTP_CONNECTIONS);
+	ck_assert_uint_eq(http_stats(m->http)->accepted, HTTP_CONNECTIONS);
+	for (unsigned i = 0; i < HTTP_CONNECTIONS; i++)
+		close(fd[i]);
+	for (unsigned i = 0; i < 2000 && http_stats(m->http)->accepted < COUNT_OF(fd); i++)
+		turn();
+	turns_until_open(10);
+	for (unsigned i = HTTP_CONNECTIONS; i < COUNT_OF(fd); i++)
+		close(fd[i]);
+	turns_until_open(0);
+}
+END_TEST
+
+/* A request that never becomes whole is ended by the clock, however busy its sender is. */
+START_TEST(slow_requests_are_ended)
+{
+	int fd = dial();
+	char c;
+
+	ck_assert_int_eq(write(fd, "GET /hea", 8), 8);
+	turns_until_open(1);
+	(void)wheel_run(l->wheel, l->now_ms + HTTP_REQUEST_MS - 2000, 100);
+	turn();
+	ck_assert_uint_eq(http_stats(m->http)->open, 1);
+	ck_assert_int_eq(write(fd, "l", 1), 1);
+	turn();
+	(void)wheel_run(l->wheel, l->now_ms + HTTP_REQUEST_MS + 1000, 100);
+	turns_until_open(0);
+	ck_assert_uint_eq(http_stats(m->http)->timed_out, 1);
+	ck_assert_int_eq(read(fd, &c, 1), 0);
+	close(fd);
+}
+END_TEST
+
+START_TEST(stop_closes_connections)
+{
+	int fd = dial();
+	char c;
+
+	turns_until_open(1);
+	mgmt_stop(&m);
+	turn();
+	ck_assert_int_eq(read(fd, &c, 1), 0);
+	close(fd);
+}
+END_TEST
+
+static const struct {
+	const char *pattern, *path;
+	bool matches;
+	const char *arg[2];
+} matches[] = {
+	{ "/a", "/a", true, { NULL } },
+	{ "/a", "/a/", true, { NULL } },
+	{ "/a", "/a//", false, { NULL } },
+	{ "/a", "/ab", false, { NULL } },
+	{ "/ab", "/a", false, { NULL } },
+	{ "/a", "", false, { NULL } },
+	{ "/a", "a", false, { NULL } },
+	{ "/a/:x", "/a/b", true, { "b" } },
+	{ "/a/:x", "/a", false, { NULL } },
+	{ "/a/:x", "/a/b/c", false, { NULL } },
+	{ "/q/:v/:n", "/q/%2F/a%2Fb%3Fc%23d%20e+f%252F", true, { "/", "a/b?c#d e+f%2F" } },
+};
+
+START_TEST(matching)
+{
+	struct route_arg args[ROUTE_ARGS_MAX] = { { NULL, 0 } };
+
+	ck_assert_int_eq(
+	    route_match(matches[_i].pattern, matches[_i].path, args), matches[_i].matches);
+	for (unsigned i = 0; i < 2 && matches[_i].matches; i++) {
+		if (matches[_i].arg[i] == NULL)
+			ck_assert_ptr_null(args[i].p);
+		else
+			ck_assert_str_eq(args[i].p, matches[_i].arg[i]);
+	}
+	for (unsigned i = 0; i < ROUTE_ARGS_MAX; i++)
+		free(args[i].p);
+}
+END_TEST
+
+static const struct {
+	const char *in, *out;
+} base64_cases[] = {
+	{ "", "" },
+	{ "Zg==", "f" },
+	{ "Zg", "f" },
+	{ "Zm8=", "fo" },
+	{ "Zm9v", "foo" },
+	{ "Zm9vYmE=", "fooba" },
+	{ "Z", "" },
+	{ "Zm9v!", "" },
+	{ "Zm=v", "" },
+	{ "====", "" },
+	{ "+/+/", "\xfb\xff\xbf" },
+};
+
+START_TEST(base64)
+{
+	char out[64];
+	size_t n = base64_decode(base64_cases[_i].in, strlen(base64_cases[_i].in), out);
+
+	ck_assert_uint_eq(n, strlen(base64_cases[_i].out));
+	ck_assert_mem_eq(out, base64_cases[_i].out, n);
+}
+END_TEST
+
+START_TEST(base64_there_and_back)
+{
+	char in[256], there[BASE64_SIZE(256)], back[BASE64_SIZE(256)];
+
+	for (size_t i = 0; i < sizeof in; i++)
+		in[i] = (char)(255 - i);
+	for (size_t n = 0; n <= sizeof in; n++) {
+		base64_encode(in, n, there);
+		ck_assert_uint_eq(strlen(there) + 1, BASE64_SIZE(n));
+		ck_assert_uint_eq(base64_decode(there, strlen(there), back), n);
+		ck_assert_mem_eq(back, in, n);
+	}
+	base64_encode("fo", 2, there);
+	ck_assert_str_eq(there, "Zm8=");
+}
+END_TEST
+
+/* Each row can be reached, has a text, and asks for a login unless it says that it does not. */
+START_TEST(every_route)
+{
+	const struct route *row = &routes[_i];
+	char text[300];
+	int status;
+
+	ck_assert_uint_lt((size_t)_i, route_count);
+	ck_assert_uint_gt(strlen(row->help), 3);
+	(void)snprintf(text, sizeof text, "%s %s HTTP/1.0\r\n\r\n", row->method_name, row->path);
+	status = status_of(ask(text));
+	if (row->needs == NEEDS_NOBODY)
+		ck_assert_int_ne(status, 401);
+	else
+		ck_assert_int_eq(status, 401);
+	ck_assert_int_ne(status, 404);
+	ck_assert_int_ne(status, 405);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("mgmt");
+	TCase *http = tcase_create("http"), *pure = tcase_create("pure");
+	SRunner *sr;
+	int failed;
+
+	clock_init();
+	tcase_add_checked_fixture(http, setup, teardown);
+	tcase_add_loop_test(http, requests, 0, (int)COUNT_OF(cases));
+	tcase_add_test(http, overview_counts_at_once);
+	tcase_add_test(http, overview_has_every_counter);
+	tcase_add_test(http, rates);
+	tcase_add_test(http, health_tells_the_reason);
+	tcase_add_test(http, keep_alive);
+	tcase_add_test(http, headers_and_bodies_are_bounded);
+	tcase_add_test(http, connections_are_bounded);
+	tcase_add_test(http, slow_requests_are_ended);
+	tcase_add_test(http, stop_closes_connections);
+	tcase_add_loop_test(http, every_route, 0, (int)route_count);
+	tcase_add_loop_test(pure, matching, 0, (int)COUNT_OF(matches));
+	tcase_add_loop_test(pure, base64, 0, (int)COUNT_OF(base64_cases));
+	tcase_add_test(pure, base64_there_and_back);
+	tcase_set_timeout(http, 20);
+	suite_add_tcase(s, http);
+	suite_add_tcase(s, pure);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
