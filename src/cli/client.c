@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Connecting for the commands that talk AMQP. The socket is made here and not by the library, because the library
+ * does not say why a connection failed. */
+#include "cli/client.h"
+
+#include <amqp_tcp_socket.h>
+#include <ctype.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+enum { CONNECT_S = 10, FRAME_MAX = 131072 };
+
+/* "Connection refused" in the middle of a line. */
+static void
+lower(char *out, size_t n, const char *text)
+{
+	snprintf(out, n, "%s", text);
+	out[0] = (char)tolower((unsigned char)out[0]);
+}
+
+static int
+connect_one(const struct addrinfo *a)
+{
+	const struct timeval limit = { .tv_sec = CONNECT_S };
+	const int one = 1;
+	int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0), err;
+
+	if (fd < 0)
+		return -errno;
+	/* the limit of a send is the limit of connect too: socket(7) */
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+	if (connect(fd, a->ai_addr, a->ai_addrlen) == 0)
+		return fd;
+	err = errno == EINPROGRESS ? ETIMEDOUT : errno;
+	close(fd);
+	return -err;
+}
+
+/* A connected socket or -1. */
+static int
+connect_to(struct cli *c, const char *host, int port)
+{
+	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+	struct addrinfo *list = NULL;
+	char service[16], why[128];
+	int fd = -EADDRNOTAVAIL, rc;
+
+	snprintf(service, sizeof service, "%d", port);
+	rc = getaddrinfo(host, service, &hints, &list);
+	if (rc != 0) {
+		cli_fail(c, "the name %s is not known: %s", host, gai_strerror(rc));
+		return -1;
+	}
+	for (const struct addrinfo *a = list; a != NULL && fd < 0; a = a->ai_next)
+		fd = connect_one(a);
+	freeaddrinfo(list);
+	if (fd >= 0)
+		return fd;
+	lower(why, sizeof why, strerror(-fd));
+	cli_fail(c, "cannot reach %s:%d: %s; is the node running? hermes server", host, port, why);
+	return -1;
+}
+
+/* The server's reason for closing, or NULL if the answer is none. */
+static void
+close_text(const amqp_method_t *m, char *out, size_t n)
+{
+	if (m->id == AMQP_CONNECTION_CLOSE_METHOD) {
+		const amqp_connection_close_t *close = m->decoded;
+
+		snprintf(out, n, "%d %.*s", close->reply_code, (int)close->reply_text.len,
+		    (char *)close->reply_text.bytes);
+	} else if (m->id == AMQP_CHANNEL_CLOSE_METHOD) {
+		const amqp_channel_close_t *close = m->decoded;
+
+		snprintf(out, n, "%d %.*s", close->reply_code, (int)close->reply_text.len,
+		    (char *)close->reply_text.bytes);
+	} else {
+		snprintf(out, n, "an unexpected answer (%s)", amqp_method_name(m->id));
+	}
+}
+
+bool
+client_fine(struct client_conn *k, amqp_rpc_reply_t reply, const char *doing)
+{
+	char text[400];
+
+	if (reply.reply_type == AMQP_RESPONSE_NORMAL)
+		return true;
+	if (reply.reply_type == AMQP_RESPONSE_SERVER_EXCEPTION)
+		close_text(&reply.reply, text, sizeof text);
+	else
+		snprintf(text, sizeof text, "%s", amqp_error_string2(reply.library_error));
+	cli_fail(k->cli, "%s: %s", doing, text);
+	return false;
+}
+
+/* What --amqp says, with the defaults of what it leaves out. `url` is cut up and must stay. */
+static bool
+parse_address(struct cli *c, char *url, struct amqp_connection_info *info)
+{
+	amqp_default_connection_info(info);
+	if (url != NULL && amqp_parse_url(url, info) != AMQP_STATUS_OK) {
+		cli_misuse(
+		    c, "--amqp: not an address such as amqp://USER:PASSWORD@HOST:PORT/VHOST");
+		return false;
+	}
+	if (info->ssl) {
+		cli_misuse(c, "--amqp: TLS (amqps) comes with a later version");
+		return false;
+	}
+	if (url == NULL)
+		info->host = (char *)(uintptr_t) "127.0.0.1";
+	if (info->vhost == NULL || info->vhost[0] == '\0')
+		info->vhost = (char *)(uintptr_t) "/";
+	return true;
+}
+
+static const char *
+or_else(const char *given, const char *otherwise)
+{
+	return given != NULL ? given : otherwise;
+}
+
+static bool
+log_in(struct client_conn *k, const struct amqp_connection_info *info)
+{
+	const char *user = or_else(cli_value(k->cli, "user"), info->user);
+	const char *password = or_else(cli_value(k->cli, "password"), info->password);
+	const char *vhost = or_else(cli_value(k->cli, "vhost"), info->vhost);
+	char doing[400];
+
+	snprintf(doing, sizeof doing,
+	    "the node at %s:%d does not let user '%.64s' into vhost '%.64s' (see --user, "
+	    "--password, --vhost)",
+	    info->host, info->port, user, vhost);
+	if (!client_fine(k,
+	        amqp_login(k->amqp, vhost, AMQP_DEFAULT_MAX_CHANNELS, FRAME_MAX, 0,
+	            AMQP_SASL_METHOD_PLAIN, user, password),
+	        doing))
+		return false;
+	amqp_channel_open(k->amqp, 1);
+	return client_fine(k, amqp_get_rpc_reply(k->amqp), "cannot open a channel");
+}
+
+int
+client_open(struct client_conn *k, struct cli *c)
+{
+	const char *given = cli_value(c, "amqp");
+	char *url = given != NULL ? xstrdup(given) : NULL;
+	struct amqp_connection_info info;
+	amqp_socket_t *socket_of;
+	int status = CLI_FAILED, fd;
+
+	*k = (struct client_conn){ .cli = c };
+	if (!parse_address(c, url, &info)) {
+		status = CLI_USAGE;
+		goto out;
+	}
+	if ((fd = connect_to(c, info.host, info.port)) < 0)
+		goto out;
+	k->amqp = amqp_new_connection();
+	socket_of = k->amqp != NULL ? amqp_tcp_socket_new(k->amqp) : NULL;
+	if (socket_of == NULL) {
+		close(fd);
+		cli_fail(c, "no memory");
+	} else {
+		amqp_tcp_socket_set_sockfd(socket_of, fd);
+		if (log_in(k, &info))
+			status = CLI_OK;
+	}
+	if (status != CLI_OK)
+		client_close(k);
+out:
+	free(url);
+	return status;
+}
+
+void
+client_close(struct client_conn *k)
+{
+	if (k->amqp == NULL)
+		return;
+	/* what went wrong was said; the process ends anyway */
+	(void)amqp_connection_close(k->amqp, AMQP_REPLY_SUCCESS);
+	(void)amqp_destroy_connection(k->amqp);
+	k->amqp = NULL;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * hermes get: messages one by one with basic.get. A message is acknowledged after it was written to standard output,
+ * so that a full pipe or disk loses none. With --requeue all go back together at the end, in their order. */
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "cli/cli.h"
+#include "cli/client.h"
+#include "cli/message_json.h"
+
+enum { POLL_MS = 20, WAIT_MAX_MS = 24 * 3600 * 1000 };
+
+struct get {
+	struct client_conn conn;
+	const char *queue;
+	uint64_t count, got, wait_ms, last_tag;
+	bool no_ack, requeue, json;
+};
+
+static bool
+print_message(struct get *g, const amqp_basic_get_ok_t *ok, const amqp_message_t *m)
+{
+	bool fine = true;
+
+	if (g->json) {
+		json_t *j = message_json(ok, m);
+
+		fine = j != NULL && json_dumpf(j, stdout, JSON_COMPACT) == 0;
+		json_decref(j);
+	} else if (m->body.len > 0) {
+		fine = fwrite(m->body.bytes, 1, m->body.len, stdout) == m->body.len;
+	}
+	if (fine && putchar('\n') != EOF && fflush(stdout) == 0)
+		return true;
+	cli_fail(
+	    g->conn.cli, "cannot write the message: %s; it stays in the queue", strerror(errno));
+	return false;
+}
+
+/* Takes one message. *empty: there was none. False: said why. */
+static bool
+get_one(struct get *g, bool *empty)
+{
+	amqp_rpc_reply_t reply;
+	const amqp_basic_get_ok_t *ok;
+	amqp_message_t m;
+	bool fine;
+
+	amqp_maybe_release_buffers(g->conn.amqp);
+	reply = amqp_basic_get(g->conn.amqp, 1, amqp_cstring_bytes(g->queue), g->no_ack);
+	if (!client_fine(&g->conn, reply, "cannot get from the queue"))
+		return false;
+	*empty = reply.reply.id == AMQP_BASIC_GET_EMPTY_METHOD;
+	if (*empty)
+		return true;
+	ok = reply.reply.decoded;
+	if (!client_fine(
+	        &g->conn, amqp_read_message(g->conn.amqp, 1, &m, 0), "cannot read the message"))
+		return false;
+	fine = print_message(g, ok, &m);
+	amqp_destroy_message(&m);
+	if (!fine)
+		return false;
+	g->got++;
+	g->last_tag = ok->delivery_tag;
+	if (g->no_ack || g->requeue)
+		return true;
+	if (amqp_basic_ack(g->conn.amqp, 1, ok->delivery_tag, 0) == AMQP_STATUS_OK)
+		return true;
+	cli_fail(g->conn.cli, "the message was not acknowledged; it stays in the queue");
+	return false;
+}
+
+static bool
+get_all(struct get *g)
+{
+	uint64_t until_ms = clock_now_ms() + g->wait_ms;
+	const struct timespec pause = { .tv_nsec = POLL_MS * 1000000 };
+	bool empty = false;
+
+	while (g->got < g->count) {
+		if (!get_one(g, &empty))
+			return false;
+		if (!empty)
+			continue;
+		if (g->got > 0 || clock_now_ms() >= until_ms)
+			break;
+		nanosleep(&pause, NULL);
+	}
+	if (g->requeue && g->got > 0 &&
+	    amqp_basic_nack(g->conn.amqp, 1, g->last_tag, 1, 1) != AMQP_STATUS_OK) {
+		cli_fail(g->conn.cli,
+		    "the messages were not put back; the node does it when the connection ends");
+		return false;
+	}
+	return true;
+}
+
+int
+cmd_get(struct cli *c)
+{
+	struct get g = { .conn.cli = c,
+		.queue = cli_arg(c, 0),
+		.count = 1,
+		.no_ack = cli_switch(c, "no-ack"),
+		.requeue = cli_switch(c, "requeue"),
+		.json = cli_switch(c, "json") };
+	const char *wait = cli_value(c, "wait");
+	int status;
+	bool fine;
+
+	if (!cli_number(c, "count", 1, 1000000000, &g.count))
+		return CLI_USAGE;
+	if (g.no_ack && g.requeue)
+		return cli_misuse(c, "--no-ack and --requeue exclude each other");
+	if (wait != NULL && (units_parse_ms(wait, &g.wait_ms) != 0 || g.wait_ms > WAIT_MAX_MS))
+		return cli_misuse(c, "--wait: '%.64s' is not a time such as 500ms, 5s, 1m", wait);
+	if (strlen(g.queue) > 255)
+		return cli_misuse(c, "names have at most 255 bytes");
+	if ((status = client_open(&g.conn, c)) != CLI_OK)
+		return status;
+	fine = get_all(&g);
+	client_close(&g.conn);
+	if (fine && g.got == 0)
+		return cli_fail(c, "queue is empty");
+	return fine ? CLI_OK : CLI_FAILED;
+}

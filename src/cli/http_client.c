@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/http_client.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <event2/buffer.h>
+#include <event2/event.h>
+#include <event2/http.h>
+
+#include "base/mem.h"
+#include "mgmt/base64.h"
+
+enum { TIMEOUT_S = 10, ANSWER_MAX = 64 << 20, DEFAULT_PORT = 15672 };
+
+/* What is asked, and how it went. */
+struct call {
+	struct cli *cli; /* borrowed */
+	struct event_base *base;
+	struct evhttp_uri *uri;
+	char *host; /* owned; without the brackets of IPv6 */
+	int port;
+	char *user, *password; /* owned */
+	int status;            /* 0: no answer */
+	json_t *json;
+	json_error_t json_error;
+	int error; /* enum evhttp_request_error, or -1 */
+};
+
+static void
+on_answer(struct evhttp_request *req, void *arg)
+{
+	struct call *k = arg;
+	struct evbuffer *b;
+
+	if (req == NULL || evhttp_request_get_response_code(req) == 0) {
+		return;
+	}
+	k->status = evhttp_request_get_response_code(req);
+	b = evhttp_request_get_input_buffer(req);
+	k->json = json_loadb(
+	    (const char *)evbuffer_pullup(b, -1), evbuffer_get_length(b), 0, &k->json_error);
+}
+
+static void
+on_error(enum evhttp_request_error error, void *arg)
+{
+	((struct call *)arg)->error = (int)error;
+}
+
+/* The text before the first ':' of the URL's user part, and what follows it, stand in for the options. */
+static void
+set_login(struct call *k)
+{
+	const char *info = evhttp_uri_get_userinfo(k->uri);
+	const char *user = cli_value(k->cli, "user"), *password = cli_value(k->cli, "password");
+	const char *colon = info != NULL ? strchr(info, ':') : NULL;
+
+	if (user == NULL && colon != NULL) {
+		char *raw = xstrndup(info, (size_t)(colon - info));
+
+		k->user = evhttp_uridecode(raw, 0, NULL);
+		k->password = evhttp_uridecode(colon + 1, 0, NULL);
+		free(raw);
+	}
+	if (k->user == NULL)
+		k->user = xstrdup(user != NULL ? user : "guest");
+	if (password != NULL || k->password == NULL) {
+		free(k->password);
+		k->password = xstrdup(password != NULL ? password : user != NULL ? "" : "guest");
+	}
+}
+
+static bool
+parse_url(struct call *k)
+{
+	const char *url = cli_value(k->cli, "url"), *scheme, *host;
+	size_t n;
+
+	k->uri = evhttp_uri_parse(url);
+	scheme = k->uri != NULL ? evhttp_uri_get_scheme(k->uri) : NULL;
+	host = k->uri != NULL ? evhttp_uri_get_host(k->uri) : NULL;
+	if (scheme == NULL || host == NULL || *host == '\0' || strcmp(scheme, "http") != 0) {
+		(void)cli_misuse(k->cli, "--url %s: an address is http://HOST:PORT", url);
+		return false;
+	}
+	n = strlen(host);
+	k->host = host[0] == '[' && host[n - 1] == ']' ? xstrndup(host + 1, n - 2) : xstrdup(host);
+	k->port = evhttp_uri_get_port(k->uri);
+	if (k->port <= 0)
+		k->port = DEFAULT_PORT;
+	set_login(k);
+	return true;
+}
+
+static struct evhttp_request *
+make_request(struct call *k)
+{
+	struct evhttp_request *req = evhttp_request_new(on_answer, k);
+	struct evkeyvalq *headers;
+	char *login = xasprintf("%s:%s", k->user, k->password), *header, *base64;
+	size_t n = strlen(login);
+
+	if (req == NULL)
+		abort();
+	base64 = xmalloc(BASE64_SIZE(n));
+	base64_encode(login, n, base64);
+	header = xasprintf("Basic %s", base64);
+	headers = evhttp_request_get_output_headers(req);
+	evhttp_request_set_error_cb(req, on_error);
+	if (evhttp_add_header(headers, "Host", k->host) < 0 ||
+	    evhttp_add_header(headers, "Connection", "close") < 0 ||
+	    evhttp_add_header(headers, "Authorization", header) < 0)
+		abort();
+	free(header);
+	free(base64);
+	free(login);
+	return req;
+}
+
+static void
+run(struct call *k, const char *path)
+{
+	struct evhttp_connection *conn =
+	    evhttp_connection_base_new(k->base, NULL, k->host, (uint16_t)k->port);
+	const char *prefix = evhttp_uri_get_path(k->uri);
+	size_t n = prefix != NULL ? strlen(prefix) : 0;
+	char *target;
+
+	while (n > 0 && prefix[n - 1] == '/')
+		n--;
+	target = xasprintf("%.*s%s", (int)n, prefix != NULL ? prefix : "", path);
+	if (conn == NULL)
+		abort();
+	evhttp_connection_set_timeout(conn, TIMEOUT_S);
+	evhttp_connection_set_max_body_size(conn, ANSWER_MAX);
+	if (evhttp_make_request(conn, make_request(k), EVHTTP_REQ_GET, target) == 0)
+		(void)event_base_dispatch(k->base);
+	evhttp_connection_free(conn);
+	free(target);
+}
+
+static void
+explain(const struct call *k, const char *path)
+{
+	const char *reason = json_string_value(json_object_get(k->json, "reason"));
+
+	if (k->status == 0 && k->error == (int)EVREQ_HTTP_TIMEOUT)
+		(void)cli_fail(
+		    k->cli, "%s port %d did not answer within %d s", k->host, k->port, TIMEOUT_S);
+	else if (k->status == 0 && k->error >= 0)
+		(void)cli_fail(k->cli,
+		    "%s port %d ended the connection without an answer; is it the management port?",
+		    k->host, k->port);
+	else if (k->status == 0)
+		(void)cli_fail(k->cli,
+		    "cannot reach %s port %d; is the node running? (hermes server)", k->host,
+		    k->port);
+	else if (k->status == 401)
+		(void)cli_fail(k->cli, "the node refused user '%s': %s; give --user and --password",
+		    k->user, reason != NULL ? reason : "not authorized");
+	else if (k->status != 200)
+		(void)cli_fail(k->cli, "GET %s: the node answered %d%s%s", path, k->status,
+		    reason != NULL ? ": " : "", reason != NULL ? reason : "");
+	else
+		(void)cli_fail(k->cli,
+		    "GET %s: the answer is not JSON: %s; is this the management port?", path,
+		    k->json_error.text);
+}
+
+int
+http_client_get(struct cli *c, const char *path, json_t **out)
+{
+	struct call k = { .cli = c, .error = -1 };
+	int rc = CLI_USAGE;
+
+	if (parse_url(&k)) {
+		k.base = event_base_new();
+		if (k.base == NULL)
+			abort();
+		run(&k, path);
+		event_base_free(k.base);
+		rc = k.status == 200 && k.json != NULL ? CLI_OK : CLI_FAILED;
+		if (rc == CLI_OK)
+			*out = json_incref(k.json);
+		else
+			explain(&k, path);
+	}
+	json_decref(k.json);
+	if (k.uri != NULL)
+		evhttp_uri_free(k.uri);
+	free(k.host);
+	free(k.user);
+	free(k.password);
+	return rc;
+}

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * hermes publish: messages go out in confirm mode, at most WINDOW of them unconfirmed; the command is done when the
+ * last one is confirmed, and has failed if one was returned or refused. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "cli/cli.h"
+#include "cli/client.h"
+
+enum { WINDOW = 1000, CONFIRM_S = 30, BODY_MAX = 512 << 20, HEADERS_MAX = 256 };
+
+struct publish {
+	struct client_conn conn;
+	const char *exchange, *key;
+	uint8_t *body; /* owned */
+	size_t body_len;
+	bool mandatory;
+	amqp_basic_properties_t properties;
+	amqp_table_entry_t header[HEADERS_MAX];
+	char *header_text[HEADERS_MAX]; /* owned: name, then NUL, then value */
+	int headers;
+	uint64_t sent, settled, returned, refused;
+	bool open[WINDOW]; /* by tag: sent and not settled */
+	bool told_blocked;
+};
+
+/* --- what to publish ------------------------------------------------------- */
+
+static bool
+read_all(struct publish *p, int fd, const char *name)
+{
+	size_t cap = 0;
+	ssize_t n;
+
+	for (;;) {
+		if (p->body_len == cap) {
+			uint8_t *more = try_realloc(p->body, cap = cap > 0 ? cap * 2 : 64 << 10);
+
+			if (more == NULL || cap > BODY_MAX * 2ul) {
+				cli_fail(p->conn.cli, "%s is too large for a message", name);
+				return false;
+			}
+			p->body = more;
+		}
+		n = read(fd, p->body + p->body_len, cap - p->body_len);
+		if (n == 0)
+			return true;
+		if (n > 0)
+			p->body_len += (size_t)n;
+		else if (errno != EINTR)
+			break;
+	}
+	cli_fail(p->conn.cli, "%s cannot be read: %s", name, strerror(errno));
+	return false;
+}
+
+static bool
+read_body(struct publish *p, struct cli *c)
+{
+	const char *text = cli_value(c, "body"), *file = cli_value(c, "file");
+	bool fine;
+	int fd;
+
+	if (text != NULL) {
+		p->body_len = strlen(text);
+		p->body = (uint8_t *)xstrdup(text);
+		return true;
+	}
+	if (file == NULL || strcmp(file, "-") == 0)
+		return read_all(p, STDIN_FILENO, "standard input");
+	fd = open(file, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		cli_fail(c, "%s cannot be read: %s", file, strerror(errno));
+		return false;
+	}
+	fine = read_all(p, fd, file);
+	close(fd);
+	return fine;
+}
+
+/* Texts of properties, by the names that AMQP gives them. */
+static const struct property {
+	const char *name;
+	amqp_flags_t flag;
+	size_t offset;
+} texts[] = {
+#define PROPERTY(f, flag)                                      \
+	{                                                      \
+#f, flag, offsetof(amqp_basic_properties_t, f) \
+	}
+	PROPERTY(content_type, AMQP_BASIC_CONTENT_TYPE_FLAG),
+	PROPERTY(content_encoding, AMQP_BASIC_CONTENT_ENCODING_FLAG),
+	PROPERTY(correlation_id, AMQP_BASIC_CORRELATION_ID_FLAG),
+	PROPERTY(reply_to, AMQP_BASIC_REPLY_TO_FLAG),
+	PROPERTY(expiration, AMQP_BASIC_EXPIRATION_FLAG),
+	PROPERTY(message_id, AMQP_BASIC_MESSAGE_ID_FLAG),
+	PROPERTY(type, AMQP_BASIC_TYPE_FLAG),
+	PROPERTY(user_id, AMQP_BASIC_USER_ID_FLAG),
+	PROPERTY(app_id, AMQP_BASIC_APP_ID_FLAG),
+#undef PROPERTY
+};
+
+static bool
+set_number(struct publish *p, const char *name, size_t n, const char *value)
+{
+	amqp_basic_properties_t *props = &p->properties;
+	unsigned long long v;
+	char *end;
+
+	errno = 0;
+	v = strtoull(value, &end, 10);
+	if (value[0] < '0' || value[0] > '9' || *end != '\0' || errno != 0)
+		return false;
+	if (n == 8 && memcmp(name, "priority", n) == 0 && v <= UINT8_MAX) {
+		props->priority = (uint8_t)v;
+		props->_flags |= AMQP_BASIC_PRIORITY_FLAG;
+		return true;
+	}
+	if (n == 9 && memcmp(name, "timestamp", n) == 0) {
+		props->timestamp = v;
+		props->_flags |= AMQP_BASIC_TIMESTAMP_FLAG;
+		return true;
+	}
+	return false;
+}
+
+static bool
+set_property(struct publish *p, const char *word)
+{
+	const char *equals = strchr(word, '=');
+	size_t n = equals != NULL ? (size_t)(equals - word) : 0;
+
+	if (equals != NULL && strlen(equals + 1) <= 255) {
+		for (size_t i = 0; i < COUNT_OF(texts); i++) {
+			if (strlen(texts[i].name) != n || memcmp(texts[i].name, word, n) != 0)
+				continue;
+			*(amqp_bytes_t *)(void *)((char *)&p->properties + texts[i].offset) =
+			    amqp_cstring_bytes(equals + 1);
+			p->properties._flags |= texts[i].flag;
+			return true;
+		}
+		if (set_number(p, word, n, equals + 1))
+			return true;
+	}
+	cli_misuse(p->conn.cli,
+	    "--property %.100s: must be NAME=VALUE of a known property; see hermes help publish",
+	    word);
+	return false;
+}
+
+static bool
+set_header(struct publish *p, const char *word)
+{
+	const char *equals = strchr(word, '=');
+	amqp_table_entry_t *e = &p->header[p->headers];
+	char *copy;
+
+	if (equals == NULL || equals == word || equals - word > 255) {
+		cli_misuse(p->conn.cli, "--header %.100s: must be NAME=VALUE", word);
+		return false;
+	}
+	copy = xstrdup(word);
+	copy[equals - word] = '\0';
+	p->header_text[p->headers++] = copy;
+	e->key = amqp_cstring_bytes(copy);
+	e->value.kind = AMQP_FIELD_KIND_UTF8;
+	e->value.value.bytes = amqp_cstring_bytes(copy + (equals - word) + 1);
+	return true;
+}
+
+/* False: said why; the usage is wrong. */
+static bool
+read_options(struct publish *p, struct cli *c)
+{
+	p->exchange = cli_value(c, "exchange");
+	p->key = cli_value(c, "key");
+	p->mandatory = !cli_switch(c, "no-mandatory");
+	if (p->key == NULL && p->exchange[0] == '\0') {
+		cli_misuse(
+		    c, "--key is missing: the queue's name, or the routing key of --exchange");
+		return false;
+	}
+	if (p->key == NULL)
+		p->key = "";
+	if (strlen(p->key) > 255 || strlen(p->exchange) > 255) {
+		cli_misuse(c, "names and keys have at most 255 bytes");
+		return false;
+	}
+	if (cli_switch(c, "declare") && p->exchange[0] != '\0') {
+		cli_misuse(c,
+		    "--declare makes a queue with the key's name; with --exchange it is of no use");
+		return false;
+	}
+	if (cli_switch(c, "persistent")) {
+		p->properties.delivery_mode = 2;
+		p->properties._flags |= AMQP_BASIC_DELIVERY_MODE_FLAG;
+	}
+	for (size_t i = 0; i < cli_count(c, "property"); i++)
+		if (!set_property(p, cli_nth(c, "property", i)))
+			return false;
+	for (size_t i = 0; i < cli_count(c, "header"); i++)
+		if (p->headers == HEADERS_MAX || !set_header(p, cli_nth(c, "header", i)))
+			return false;
+	if (p->headers > 0) {
+		p->properties.headers = (amqp_table_t){ p->headers, p->header };
+		p->properties._flags |= AMQP_BASIC_HEADERS_FLAG;
+	}
+	return true;
+}
+
+/* --- publishing ------------------------------------------------------------ */
+
+static bool
+take_return(struct publish *p, const amqp_basic_return_t *r)
+{
+	amqp_message_t message;
+	amqp_rpc_reply_t reply;
+
+	if (p->returned++ == 0)
+		cli_fail(p->conn.cli,
+		    "returned: %d %.*s (exchange '%s', key '%s'); no queue takes it%s",
+		    r->reply_code, (int)r->reply_text.len, (char *)r->reply_text.bytes, p->exchange,
+		    p->key, p->exchange[0] == '\0' ? ": --declare makes one" : "");
+	reply = amqp_read_message(p->conn.amqp, 1, &message, 0);
+	if (!client_fine(&p->conn, reply, "reading a returned message failed"))
+		return false;
+	amqp_destroy_message(&message);
+	return true;
+}
+
+/* An outcome for a tag, or for all open ones up to it. The node may settle single tags out of order. */
+static void
+settle(struct publish *p, uint64_t tag, bool multiple, bool refused)
+{
+	uint64_t first = p->sent > WINDOW ? p->sent - WINDOW + 1 : 1;
+
+	if (!multiple && tag > first)
+		first = tag;
+	for (uint64_t t = first; t <= tag && t <= p->sent; t++) {
+		if (!p->open[t % WINDOW])
+			continue;
+		p->open[t % WINDOW] = false;
+		p->settled++;
+		p->refused += refused;
+	}
+}
+
+static bool
+take_method(struct publish *p, const amqp_method_t *m)
+{
+	switch (m->id) {
+	case AMQP_BASIC_ACK_METHOD: {
+		const amqp_basic_ack_t *ack = m->decoded;
+
+		settle(p, ack->delivery_tag, ack->multiple, false);
+		return true;
+	}
+	case AMQP_BASIC_NACK_METHOD: {
+		const amqp_basic_nack_t *nack = m->decoded;
+
+		settle(p, nack->delivery_tag, nack->multiple, true);
+		return true;
+	}
+	case AMQP_BASIC_RETURN_METHOD: return take_return(p, m->decoded);
+	case AMQP_CONNECTION_BLOCKED_METHOD:
+		if (!p->told_blocked)
+			cli_fail(p->conn.cli, "the node holds publishers back (memory); waiting");
+		p->told_blocked = true;
+		return true;
+	case AMQP_CONNECTION_UNBLOCKED_METHOD: return true;
+	default: {
+		amqp_rpc_reply_t reply = { .reply_type = AMQP_RESPONSE_SERVER_EXCEPTION,
+			.reply = *m };
+
+		return client_fine(&p->conn, reply, "refused");
+	}
+	}
+}
+
+/* Waits until all that was sent is settled. */
+static bool
+wait_settled(struct publish *p)
+{
+	struct timeval limit = { .tv_sec = CONFIRM_S };
+	amqp_frame_t frame;
+	int rc;
+
+	while (p->settled < p->sent) {
+		amqp_maybe_release_buffers(p->conn.amqp);
+		rc = amqp_simple_wait_frame_noblock(
+		    p->conn.amqp, &frame, p->told_blocked ? NULL : &limit);
+		if (rc != AMQP_STATUS_OK) {
+			cli_fail(p->conn.cli, "no confirmation from the node: %s",
+			    amqp_error_string2(rc));
+			return false;
+		}
+		if (frame.frame_type == AMQP_FRAME_METHOD && !take_method(p, &frame.payload.method))
+			return false;
+	}
+	return true;
+}
+
+static bool
+prepare(struct publish *p, struct cli *c)
+{
+	if (cli_switch(c, "declare")) {
+		amqp_queue_declare(
+		    p->conn.amqp, 1, amqp_cstring_bytes(p->key), 0, 1, 0, 0, amqp_empty_table);
+		if (!client_fine(
+		        &p->conn, amqp_get_rpc_reply(p->conn.amqp), "the queue cannot be made"))
+			return false;
+	}
+	amqp_confirm_select(p->conn.amqp, 1);
+	return client_fine(&p->conn, amqp_get_rpc_reply(p->conn.amqp), "the node does not confirm");
+}
+
+static bool
+publish_all(struct publish *p, uint64_t count)
+{
+	while (p->sent < count) {
+		int rc = amqp_basic_publish(p->conn.amqp, 1, amqp_cstring_bytes(p->exchange),
+		    amqp_cstring_bytes(p->key), p->mandatory, 0, &p->properties,
+		    (amqp_bytes_t){ p->body_len, p->body });
+
+		if (rc != AMQP_STATUS_OK) {
+			cli_fail(p->conn.cli, "cannot publish: %s", amqp_error_string2(rc));
+			return false;
+		}
+		p->sent++;
+		p->open[p->sent % WINDOW] = true;
+		if (p->sent - p->settled >= WINDOW && !wait_settled(p))
+			return false;
+	}
+	return wait_settled(p);
+}
+
+static int
+run(struct publish *p, struct cli *c, uint64_t count)
+{
+	int status;
+
+	if (!read_body(p, c))
+		return CLI_FAILED;
+	if ((status = client_open(&p->conn, c)) != CLI_OK)
+		return status;
+	if (!prepare(p, c) || !publish_all(p, count))
+		return CLI_FAILED;
+	if (p->refused > 0)
+		return cli_fail(c, "%" PRIu64 " of %" PRIu64 " messages were refused by the node",
+		    p->refused, count);
+	if (p->returned > 0)
+		return CLI_FAILED;
+	if (count == 1)
+		puts("published");
+	else
+		printf("published %" PRIu64 " messages\n", count);
+	return CLI_OK;
+}
+
+int
+cmd_publish(struct cli *c)
+{
+	struct publish p = { .conn.cli = c };
+	uint64_t count = 1;
+	int status = CLI_USAGE;
+
+	if (cli_number(c, "count", 1, 1000000000, &count) && read_options(&p, c))
+		status = run(&p, c, count);
+	client_close(&p.conn);
+	for (int i = 0; i < p.headers; i++)
+		free(p.header_text[i]);
+	free(p.body);
+	return status;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * hermes server: settings from the file, the environment and the command line, then the node. */
+#include "cli/cli.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "broker/broker.h"
+#include "base/wheel.h"
+#include "node.h"
+#include "settings.h"
+
+/* Options and environment variables that stand above a key of the settings. */
+static const struct override {
+	const char *option, *env, *key;
+} overrides[] = {
+	{ "data", "HERMES_DATA_DIR", "store.path" },
+	{ "node-name", "HERMES_NODE_NAME", "node.name" },
+	{ "listen", NULL, "node.listen" },
+	{ "listen", NULL, "management.listen" },
+	{ "port", NULL, "node.port" },
+	{ "management-port", NULL, "management.port" },
+	{ "prometheus-port", NULL, "prometheus.port" },
+	{ "log-level", NULL, "log.level" },
+};
+
+/* The text of config_set begins with the key's path; here it begins with what the user wrote. */
+static void
+override_problem(const struct cli *c, const struct override *o, const char *err, struct problems *p)
+{
+	const char *text = err + strlen(o->key);
+
+	if (cli_count(c, o->option) > 0) {
+		p->file = "command line";
+		problem(p, 0, "--%s%s", o->option, text);
+	} else {
+		p->file = "environment";
+		problem(p, 0, "%s%s", o->env, text);
+	}
+}
+
+static void
+apply_override(
+    const struct cli *c, const struct override *o, struct settings *s, struct problems *p)
+{
+	const struct cfg_key *k = config_find(o->key, strlen(o->key));
+	size_t count = cli_count(c, o->option);
+	char err[CONFIG_ERROR_MAX];
+
+	if (k->type == CFG_LIST && count > 0) {
+		config_clear(&s->config, k);
+		for (size_t i = 0; i < count; i++)
+			if (!config_add(&s->config, k, cli_nth(c, o->option, i), err))
+				override_problem(c, o, err, p);
+	} else if (cli_value(c, o->option) != NULL &&
+	           !config_set(&s->config, k, cli_value(c, o->option), err)) {
+		override_problem(c, o, err, p);
+	}
+}
+
+static void
+gather(void *arg, struct settings *s, struct problems *p)
+{
+	const struct cli *c = arg;
+
+	settings_load(s, cli_value(c, "config"), p);
+	settings_environment(s, p);
+	for (size_t i = 0; i < COUNT_OF(overrides); i++)
+		apply_override(c, &overrides[i], s, p);
+	if (p->count == 0)
+		settings_finish(s, p);
+}
+
+/* Declares the topology in a broker that nobody sees, to find what only the broker can refuse. */
+static void
+try_topology(const struct settings *s, struct problems *p)
+{
+	struct wheel *w = wheel_new(0);
+	struct broker *b = broker_new(&s->config, w, 0);
+
+	settings_declare(s, b, p);
+	broker_free(&b);
+	wheel_free(&w);
+}
+
+static int
+say_problems(const struct cli *c, const struct problems *p)
+{
+	for (uint32_t i = 0; i < p->count; i++)
+		fprintf(stderr, "%s\n", p->item[i]);
+	if (p->more > 0)
+		fprintf(stderr, "and %" PRIu32 " more\n", p->more);
+	return cli_misuse(c, "the settings cannot be used: %" PRIu32 " mistake%s",
+	    p->count + p->more, p->count + p->more == 1 ? "" : "s");
+}
+
+static void
+say_settings(const struct settings *s)
+{
+	char value[1200];
+
+	for (size_t i = 0; i < cfg_key_count; i++) {
+		if (cfg_keys[i].flags & CFG_LATER)
+			continue;
+		config_show(&s->config, &cfg_keys[i], value, sizeof value);
+		printf("%-26s %s\n", cfg_keys[i].path, value);
+	}
+	printf("%s: fine\n", s->file != NULL ? s->file : "no settings file");
+}
+
+int
+cmd_server(struct cli *c)
+{
+	struct problems p = { .file = "settings" };
+	struct settings s;
+	int status;
+
+	gather(c, &s, &p);
+	if (p.count == 0 && cli_switch(c, "check"))
+		try_topology(&s, &p);
+	if (p.count > 0) {
+		status = say_problems(c, &p);
+	} else if (cli_switch(c, "check")) {
+		say_settings(&s);
+		status = CLI_OK;
+	} else {
+		const struct node_start start = { .settings = &s,
+			.pid_file = cli_value(c, "pid-file"),
+			.reread = gather,
+			.arg = c };
+
+		status = node_run(&start);
+	}
+	problems_fini(&p);
+	settings_fini(&s);
+	return status;
+}

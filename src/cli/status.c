@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * hermes status: one screen about a node. Exit status 0 only if it is healthy. */
+#include <stdio.h>
+
+#include "cli/cli.h"
+#include "cli/http_client.h"
+
+static json_t *
+at(json_t *o, const char *a, const char *b)
+{
+	o = json_object_get(o, a);
+	return b != NULL ? json_object_get(o, b) : o;
+}
+
+static const char *
+text_at(json_t *o, const char *a, const char *b)
+{
+	const char *s = json_string_value(at(o, a, b));
+
+	return s != NULL ? s : "?";
+}
+
+static long long
+number_at(json_t *o, const char *a, const char *b)
+{
+	return (long long)json_integer_value(at(o, a, b));
+}
+
+static void
+print_bytes(long long n)
+{
+	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
+	double v = (double)n;
+	unsigned u = 0;
+
+	while (v >= 1024 && u < COUNT_OF(units) - 1) {
+		v /= 1024;
+		u++;
+	}
+	printf(u == 0 ? "%.0f %s" : "%.1f %s", v, units[u]);
+}
+
+static void
+print_uptime(long long ms)
+{
+	long long s = ms / 1000;
+
+	printf("%-13s", "uptime");
+	if (s >= 86400)
+		printf("%lld d ", s / 86400);
+	if (s >= 3600)
+		printf("%lld h ", s / 3600 % 24);
+	if (s >= 60)
+		printf("%lld min ", s / 60 % 60);
+	printf("%lld s\n", s % 60);
+}
+
+static void
+print_ports(json_t *o)
+{
+	json_t *ports = at(o, "listeners", NULL), *port;
+	size_t i;
+
+	printf("%-13s", "ports");
+	json_array_foreach(ports, i, port)
+	    printf("%s%s %s %lld", i > 0 ? ", " : "", text_at(port, "protocol", NULL),
+	        text_at(port, "ip_address", NULL), number_at(port, "port", NULL));
+	printf("\n");
+}
+
+static void
+print_alarms(json_t *hermes)
+{
+	json_t *alarms = at(hermes, "alarms", NULL), *alarm;
+	size_t i;
+
+	printf("%-13s%s", "alarms", json_array_size(alarms) == 0 ? "none" : "");
+	json_array_foreach(alarms, i, alarm)
+	    printf("%s%s%s", i > 0 ? ", " : "", text_at(alarm, "kind", NULL),
+	        json_is_true(at(alarm, "hard", NULL)) ? " (hard limit)" : "");
+	printf("\n");
+}
+
+static void
+print_memory(json_t *hermes)
+{
+	long long limit = number_at(hermes, "memory", "limit"),
+	          held = number_at(hermes, "memory", "held");
+
+	printf("%-13s", "memory");
+	print_bytes(held);
+	printf(" held");
+	if (limit > 0) {
+		printf(" of ");
+		print_bytes(limit);
+		printf(" (%.1f %%)", (double)held * 100.0 / (double)limit);
+	}
+	printf(", resident ");
+	print_bytes(number_at(hermes, "memory", "resident"));
+	printf("\n");
+}
+
+static void
+print_rates(json_t *o)
+{
+	static const char *const names[] = { "publish", "deliver_get", "ack" };
+
+	printf("%-13s", "rates");
+	for (size_t i = 0; i < COUNT_OF(names); i++) {
+		char details[32];
+
+		(void)snprintf(details, sizeof details, "%s_details", names[i]);
+		printf("%s%s %.1f/s", i > 0 ? ", " : "", names[i],
+		    json_number_value(json_object_get(at(o, "message_stats", details), "rate")));
+	}
+	printf("\n");
+}
+
+static void
+print_status(json_t *o)
+{
+	json_t *hermes = at(o, "hermes", NULL);
+	bool healthy = json_is_true(at(hermes, "healthy", NULL));
+
+	printf("%-13s%s, %s%s\n", "node", text_at(o, "node", NULL),
+	    healthy ? "healthy" : "not healthy: ", healthy ? "" : text_at(hermes, "problem", NULL));
+	printf("%-13sHermes %s, announces itself as %s %s\n", "version",
+	    text_at(o, "hermes_version", NULL), text_at(o, "product_name", NULL),
+	    text_at(o, "product_version", NULL));
+	print_uptime(number_at(hermes, "uptime_ms", NULL));
+	print_ports(o);
+	print_alarms(hermes);
+	print_memory(hermes);
+	printf("%-13s%lld, channels %lld, consumers %lld\n", "connections",
+	    number_at(o, "object_totals", "connections"), number_at(o, "object_totals", "channels"),
+	    number_at(o, "object_totals", "consumers"));
+	printf("%-13s%lld, exchanges %lld\n", "queues", number_at(o, "object_totals", "queues"),
+	    number_at(o, "object_totals", "exchanges"));
+	printf("%-13s%lld ready, %lld unacknowledged\n", "messages",
+	    number_at(o, "queue_totals", "messages_ready"),
+	    number_at(o, "queue_totals", "messages_unacknowledged"));
+	print_rates(o);
+}
+
+int
+cmd_status(struct cli *c)
+{
+	json_t *o = NULL;
+	int rc = http_client_get(c, "/api/overview", &o);
+
+	if (rc != CLI_OK)
+		return rc;
+	if (!json_is_object(at(o, "hermes", NULL))) {
+		rc = cli_fail(c, "%s is not a Hermes node", cli_value(c, "url"));
+		json_decref(o);
+		return rc;
+	}
+	if (cli_switch(c, "json")) {
+		(void)json_dumpf(o, stdout, JSON_INDENT(2));
+		printf("\n");
+	} else {
+		print_status(o);
+	}
+	rc = json_is_true(at(at(o, "hermes", NULL), "healthy", NULL)) ? CLI_OK : CLI_FAILED;
+	json_decref(o);
+	return rc;
+}

@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Start, turn, stop.
+ *
+ * Start: data folder, descriptors, log, broker with its topology, then the ports; "agent is ready" when every port
+ * accepts. Stop (SIGTERM, SIGINT): no new connections, connection.close 320 to every client, up to STOP_MS for their
+ * close-ok, then everything goes in the reverse order. A second signal ends the process at once. */
+#include "node.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <event2/event.h>
+
+#include "amqp/amqp.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/slab.h"
+#include "base/version.h"
+#include "broker/broker.h"
+#include "crash.h"
+#include "data_dir.h"
+#include "mgmt/mgmt.h"
+#include "net/listener.h"
+#include "net/loop.h"
+#include "net/transport.h"
+#include "settings.h"
+
+enum {
+	STOP_MS = 5000, /* for close-ok of all clients */
+	HOUSEKEEPING_MS = 1000,
+	FLUSHES_A_TURN = 4, /* rounds of "a consumer was freed by a flush, so deliver again" */
+	RESERVE = 64        /* descriptors that connections never get */
+};
+
+static const int signal_numbers[] = { SIGTERM, SIGINT, SIGHUP };
+
+/* A listener with what its callback needs. */
+struct port {
+	struct node *node;         /* borrowed: holds us */
+	struct listener *listener; /* owned */
+};
+
+struct node {
+	const struct node_start *start; /* borrowed */
+	struct settings *settings;      /* borrowed */
+	struct config *cfg;             /* borrowed: in settings */
+	struct loop *loop;              /* owned, as all below */
+	struct broker *broker;
+	struct amqp *amqp;
+	struct mgmt *mgmt; /* NULL: switched off */
+	struct port port[CONFIG_LISTEN_MAX];
+	uint32_t ports, connections_max;
+	struct event *signal[COUNT_OF(signal_numbers)];
+	struct wheel_node housekeeping;
+	struct pid_file pid_file;
+	int lock_fd;
+	uint64_t stop_by_ms; /* 0: not stopping */
+};
+
+/* --- the turn -------------------------------------------------------------- */
+
+/* One turn of the loop (DESIGN: threads). Returns whether there is more to do without waiting for events. */
+static bool
+turn(struct node *n, bool busy)
+{
+	struct loop *l = n->loop;
+	struct broker *b = n->broker;
+
+	loop_wait(l, busy);
+	b->now_ms = l->now_ms;
+	loop_read(l);
+	busy = broker_run(b);
+	busy |= amqp_run(n->amqp);
+	loop_flush(l);
+	/* What a flush made room for is delivered at once, a few times. Where the bounds of a turn are used up
+	 * already, it waits for the next one: sockets are to be read, too. */
+	for (unsigned i = 0; i < FLUSHES_A_TURN && !busy && !TAILQ_EMPTY(&b->runnable); i++) {
+		busy = broker_run(b);
+		busy |= amqp_run(n->amqp);
+		loop_flush(l);
+	}
+	amqp_reap(n->amqp);
+	broker_reap(b);
+	loop_reap(l);
+	return busy || !TAILQ_EMPTY(&b->runnable);
+}
+
+static void
+on_housekeeping(struct wheel_node *w, uint64_t now_ms)
+{
+	struct node *n = container_of(w, struct node, housekeeping);
+
+	slab_trim();
+	loop_trim(n->loop);
+	mem_trim();
+	(void)memory_check(&n->broker->memory, now_ms);
+	wheel_arm(n->loop->wheel, w, now_ms + HOUSEKEEPING_MS);
+}
+
+/* --- signals --------------------------------------------------------------- */
+
+static void
+stop(struct node *n, const char *signal_name)
+{
+	if (n->stop_by_ms != 0) {
+		log_warning("%s a second time: stopping at once", signal_name);
+		log_flush();
+		pid_file_remove(&n->pid_file);
+		_exit(1);
+	}
+	log_info("%s: stopping", signal_name);
+	n->stop_by_ms = clock_now_ms() + STOP_MS;
+	n->broker->closing = true;
+	for (uint32_t i = 0; i < n->ports; i++)
+		listener_stop(n->port[i].listener);
+	amqp_stop(n->amqp, "shutdown");
+}
+
+/* Texts and lists are not exchanged under those who hold pointers into them: they wait for the next start. */
+static void
+say_unchanged(const struct config *old, const struct config *fresh)
+{
+	for (size_t i = 0; i < cfg_key_count; i++) {
+		const struct cfg_key *k = &cfg_keys[i];
+
+		if (!(k->flags & (CFG_RELOAD | CFG_LATER)) && !config_same(old, fresh, k))
+			log_warning("%s was changed; it takes effect at the next start", k->path);
+	}
+}
+
+static void
+reload(struct node *n)
+{
+	struct problems p = { .file = "settings" };
+	struct settings fresh;
+
+	log_reopen();
+	crash_install(n->cfg->log_file);
+	n->start->reread(n->start->arg, &fresh, &p);
+	for (uint32_t i = 0; i < p.count; i++)
+		log_error("%s", p.item[i]);
+	if (p.count > 0) {
+		log_error("settings not taken, the ones in force stay; mistakes: %" PRIu32,
+		    p.count + p.more);
+	} else {
+		say_unchanged(n->cfg, &fresh.config);
+		config_reload(n->cfg, &fresh.config);
+		log_set_level((enum log_level)n->cfg->log_level);
+		log_info("settings were read again");
+	}
+	problems_fini(&p);
+	settings_fini(&fresh);
+}
+
+static void
+on_signal(evutil_socket_t number, short what UNUSED, void *arg)
+{
+	struct node *n = arg;
+
+	if (number == SIGHUP)
+		reload(n);
+	else
+		stop(n, number == SIGINT ? "SIGINT" : "SIGTERM");
+}
+
+/* Signals that come before the loop is there wait for it, so that a node that is told to stop while it starts stops in
+ * the usual way. Threads made meanwhile leave them to the core thread for good. */
+static void
+hold_signals(int how)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < COUNT_OF(signal_numbers); i++)
+		sigaddset(&set, signal_numbers[i]);
+	sigprocmask(how, &set, NULL);
+}
+
+static void
+watch_signals(struct node *n)
+{
+	for (size_t i = 0; i < COUNT_OF(signal_numbers); i++) {
+		n->signal[i] = evsignal_new(n->loop->base, signal_numbers[i], on_signal, n);
+		if (n->signal[i] == NULL || evsignal_add(n->signal[i], NULL) != 0) {
+			log_error("signal %d cannot be watched", signal_numbers[i]);
+			abort();
+		}
+	}
+}
+
+/* --- start ----------------------------------------------------------------- */
+
+/* On standard error, where whoever starts a node looks, and in the log if that is elsewhere. */
+static void PRINTF(2, 3) say_failed(const struct node *n, const char *fmt, ...)
+{
+	char text[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "hermes server: %s\n", text);
+	if (strcmp(n->cfg->log_file, "-") != 0)
+		log_error("%s", text);
+}
+
+/* What `connections: auto` means, and a bound for a number that the descriptors do not allow. */
+static uint32_t
+connections_allowed(const struct node *n)
+{
+	uint64_t limit = listener_raise_descriptors();
+	uint64_t reserve = limit < 8 * RESERVE ? limit / 8 : RESERVE, most = limit - reserve;
+
+	if (most > UINT32_MAX)
+		most = UINT32_MAX;
+	if (n->cfg->connections == 0)
+		return (uint32_t)most;
+	if (n->cfg->connections > most) {
+		log_warning("limits.connections: %" PRIu32
+		            " is more than the limit of descriptors allows; "
+		            "it is %" PRIu64 " (ulimit -n)",
+		    n->cfg->connections, most);
+		return (uint32_t)most;
+	}
+	return n->cfg->connections;
+}
+
+static bool
+has_ipv6(void)
+{
+	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0 || errno != EAFNOSUPPORT;
+}
+
+/* "::" is the default; where the machine has no IPv6 it means every address that there is. */
+static void
+adapt_addresses(struct config_list *list)
+{
+	for (uint32_t i = 0; i < list->count; i++) {
+		if (strcmp(list->item[i], "::") != 0 || has_ipv6())
+			continue;
+		log_warning("this machine has no IPv6: listening on 0.0.0.0 in place of ::");
+		free(list->item[i]);
+		list->item[i] = xstrdup("0.0.0.0");
+	}
+}
+
+/* Each listener counts its own; with several addresses the sum is bounded here. */
+static void
+on_accept(void *arg, int fd)
+{
+	static struct log_limit lines = { .burst = 5 };
+	struct port *port = arg;
+	struct node *n = port->node;
+
+	if (n->amqp->connection_count < n->connections_max) {
+		amqp_accept(n->amqp, fd);
+		return;
+	}
+	close(fd);
+	listener_closed(port->listener);
+	if (log_allowed(&lines))
+		log_warning("connection refused: %" PRIu32 " are open, which is the limit",
+		    n->amqp->connection_count);
+}
+
+static bool
+open_ports(struct node *n)
+{
+	const char *error;
+
+	n->connections_max = connections_allowed(n);
+
+	for (uint32_t i = 0; n->cfg->port != 0 && i < n->cfg->listen.count; i++) {
+		struct port *port = &n->port[i];
+
+		port->node = n;
+		port->listener = listener_open(n->loop, n->cfg, n->cfg->listen.item[i],
+		    n->cfg->port, n->connections_max, on_accept, port, &error);
+		if (port->listener == NULL) {
+			say_failed(n, "%s", error);
+			return false;
+		}
+		n->amqp->listener[i] = port->listener;
+		n->ports++;
+	}
+	return true;
+}
+
+static void
+describe_ports(void *arg, mgmt_port_fn *f, void *f_arg)
+{
+	const struct node *n = arg;
+
+	for (uint32_t i = 0; i < n->ports; i++)
+		f(f_arg, "amqp", listener_address(n->port[i].listener),
+		    listener_port(n->port[i].listener));
+}
+
+static bool
+open_management(struct node *n)
+{
+	const struct mgmt_node_info info = { .version = HERMES_VERSION,
+		.started_ms = n->loop->now_ms,
+		.ports = describe_ports,
+		.arg = n };
+	const char *error;
+
+	if (!n->cfg->management_enabled || n->cfg->management_port == 0)
+		return true;
+	n->mgmt = mgmt_start(n->loop, n->broker, n->cfg, &info, &error);
+	if (n->mgmt == NULL)
+		say_failed(n, "%s", error);
+	return n->mgmt != NULL;
+}
+
+/* Topology of the settings. Mistakes in it are mistakes in the settings: all are said, exit status 2. */
+static bool
+declare(struct node *n)
+{
+	struct problems p = { 0 };
+	bool fine;
+
+	settings_declare(n->settings, n->broker, &p);
+	for (uint32_t i = 0; i < p.count; i++)
+		say_failed(n, "%s", p.item[i]);
+	fine = p.count == 0;
+	problems_fini(&p);
+	return fine;
+}
+
+static void
+say_ready(const struct node *n)
+{
+	for (uint32_t i = 0; i < n->ports; i++)
+		log_info("amqp listens on %s port %u", listener_address(n->port[i].listener),
+		    listener_port(n->port[i].listener));
+	if (n->mgmt != NULL)
+		log_info("management listens on port %u", mgmt_port(n->mgmt));
+	log_info("agent is ready, node=%s", n->cfg->node_given);
+	log_debug("ready after %" PRIu64 " us", clock_since_start_us());
+}
+
+/* Everything that can be refused. Returns the exit status to end with, or -1: it runs. */
+static int
+start_all(struct node *n)
+{
+	char err[DATA_DIR_ERROR];
+	int rc;
+
+	if ((n->lock_fd = data_dir_open(n->cfg->data_dir, err)) < 0) {
+		fprintf(stderr, "hermes server: %s\n", err);
+		return 1;
+	}
+	rc = log_open((enum log_level)n->cfg->log_level, (enum log_format)n->cfg->log_format,
+	    n->cfg->log_file);
+	if (rc != 0) {
+		fprintf(stderr, "hermes server: log file %s cannot be opened: %s\n",
+		    n->cfg->log_file, strerror(-rc));
+		return 1;
+	}
+	crash_install(n->cfg->log_file);
+	log_info("hermes %s starts, data in %s", HERMES_VERSION, n->cfg->data_dir);
+	log_warning("messages are kept in memory only: they are gone when this node stops");
+	if (n->start->pid_file != NULL &&
+	    !pid_file_prepare(&n->pid_file, n->start->pid_file, err)) {
+		say_failed(n, "%s", err);
+		return 1;
+	}
+	adapt_addresses(&n->cfg->listen);
+	adapt_addresses(&n->cfg->management_listen);
+	n->loop = loop_new();
+	n->broker = broker_new(n->cfg, n->loop->wheel, n->loop->now_ms);
+	n->amqp = amqp_new(n->loop, n->broker, n->cfg, HERMES_VERSION);
+	if (!declare(n))
+		return 2;
+	if (!open_ports(n) || !open_management(n))
+		return 1;
+	if (!pid_file_publish(&n->pid_file, err)) {
+		say_failed(n, "%s", err);
+		return 1;
+	}
+	watch_signals(n);
+	return -1;
+}
+
+static void
+stop_all(struct node *n)
+{
+	for (uint32_t i = 0; i < n->ports; i++)
+		listener_stop(n->port[i].listener);
+	if (n->mgmt != NULL)
+		mgmt_stop(&n->mgmt);
+	if (n->amqp != NULL)
+		amqp_free(&n->amqp);
+	for (uint32_t i = 0; i < n->ports; i++)
+		listener_free(&n->port[i].listener);
+	for (size_t i = 0; i < COUNT_OF(n->signal); i++)
+		if (n->signal[i] != NULL)
+			event_free(n->signal[i]);
+	if (n->broker != NULL)
+		broker_free(&n->broker);
+	if (n->loop != NULL)
+		loop_free(&n->loop);
+	pid_file_remove(&n->pid_file);
+	if (n->lock_fd >= 0)
+		close(n->lock_fd);
+}
+
+/* Are the last bytes to clients whose connections are closed already on their way? */
+static bool
+flushed(const struct node *n)
+{
+	const struct transport *t;
+
+	TAILQ_FOREACH (t, &n->loop->closing, closed_link) {
+		if (t->pending > 0)
+			return false;
+	}
+	return true;
+}
+
+static bool
+stopped(const struct node *n)
+{
+	if (n->stop_by_ms == 0)
+		return false;
+	if (amqp_idle(n->amqp) && flushed(n))
+		return true;
+	if (n->loop->now_ms < n->stop_by_ms)
+		return false;
+	log_warning(
+	    "%" PRIu32 " clients did not answer connection.close", n->amqp->connection_count);
+	return true;
+}
+
+int
+node_run(const struct node_start *start)
+{
+	struct node n = { .start = start,
+		.settings = start->settings,
+		.cfg = &start->settings->config,
+		.lock_fd = -1 };
+	bool busy = false;
+	int status;
+
+	signal(SIGPIPE, SIG_IGN);
+	hold_signals(SIG_BLOCK);
+	status = start_all(&n);
+	if (status < 0) {
+		n.housekeeping.fire = on_housekeeping;
+		wheel_arm(n.loop->wheel, &n.housekeeping, n.loop->now_ms + HOUSEKEEPING_MS);
+		say_ready(&n);
+		hold_signals(SIG_UNBLOCK);
+		while (!stopped(&n))
+			busy = turn(&n, busy);
+		wheel_disarm(n.loop->wheel, &n.housekeeping);
+		status = 0;
+	}
+	stop_all(&n);
+	if (status == 0)
+		log_info("stopped");
+	log_close();
+	return status;
+}

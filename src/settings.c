@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * From the tree of a file to struct config, through the table of keys. */
+#include "settings.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/suggest.h"
+
+enum { WORDS_MAX = 128 }; /* keys of one place, for hints */
+
+struct loader {
+	struct settings *s;
+	struct problems *p;
+};
+
+static bool
+has_section(const char *path, const char *section, size_t n)
+{
+	return strncmp(path, section, n) == 0 && path[n] == '.';
+}
+
+static bool
+is_section(const char *name)
+{
+	for (size_t i = 0; i < cfg_key_count; i++)
+		if (has_section(cfg_keys[i].path, name, strlen(name)))
+			return true;
+	return false;
+}
+
+static void
+unknown_key(struct loader *l, const struct ynode *n, const char *section, const char *const *words,
+    size_t count)
+{
+	const char *nearest = suggest_nearest(n->key, words, count);
+
+	problem(l->p, n->line, "unknown key '%.64s'%s%s%s%s%s", n->key,
+	    section != NULL ? " in " : "", section != NULL ? section : "",
+	    nearest != NULL ? "; nearest: '" : "", nearest != NULL ? nearest : "",
+	    nearest != NULL ? "'" : "");
+}
+
+static void
+unknown_in_section(struct loader *l, const struct ynode *n, const char *section)
+{
+	const char *words[WORDS_MAX];
+	size_t len = strlen(section), count = 0;
+
+	for (size_t i = 0; i < cfg_key_count && count < WORDS_MAX; i++)
+		if (has_section(cfg_keys[i].path, section, len))
+			words[count++] = cfg_keys[i].path + len + 1;
+	unknown_key(l, n, section, words, count);
+}
+
+/* Each section once, then the lists. */
+static void
+unknown_at_top(struct loader *l, const struct ynode *n)
+{
+	static char names[WORDS_MAX][32];
+	const char *words[WORDS_MAX], *const *lists;
+	size_t count = 0, list_count;
+
+	for (size_t i = 0; i < cfg_key_count; i++) {
+		size_t len = strcspn(cfg_keys[i].path, ".");
+
+		if (i > 0 && has_section(cfg_keys[i - 1].path, cfg_keys[i].path, len))
+			continue;
+		assert(count < WORDS_MAX && len < sizeof names[0]);
+		memcpy(names[count], cfg_keys[i].path, len);
+		names[count][len] = '\0';
+		words[count] = names[count];
+		count++;
+	}
+	lists = topology_names(&list_count);
+	for (size_t i = 0; i < list_count && count < WORDS_MAX; i++)
+		words[count++] = lists[i];
+	unknown_key(l, n, NULL, words, count);
+}
+
+static void
+load_list(struct loader *l, const struct cfg_key *k, const struct ynode *n)
+{
+	char err[CONFIG_ERROR_MAX];
+
+	config_clear(&l->s->config, k);
+	if (n->first == NULL)
+		problem(l->p, n->line, "%s: the list is empty", k->path);
+	for (const struct ynode *c = n->first; c != NULL; c = c->next) {
+		if (c->kind != NODE_SCALAR)
+			problem(l->p, c->line, "%s: each item must be a single value", k->path);
+		else if (!config_add(&l->s->config, k, c->text, err))
+			problem(l->p, c->line, "%s", err);
+	}
+}
+
+static void
+load_key(struct loader *l, const struct cfg_key *k, const struct ynode *n)
+{
+	char err[CONFIG_ERROR_MAX];
+
+	l->s->lines[k - cfg_keys] = n->line;
+	if (n->kind == NODE_NONE)
+		return;
+	if (n->kind == NODE_LIST && k->type == CFG_LIST)
+		load_list(l, k, n);
+	else if (k->flags & CFG_LATER && n->kind != NODE_SCALAR)
+		problem(l->p, n->line, "%s: %s. Remove the key", k->path, k->later);
+	else if (n->kind != NODE_SCALAR)
+		problem(l->p, n->line, "%s: must be a single value, not %s", k->path,
+		    n->kind == NODE_LIST ? "a list" : "keys with values");
+	else if (ynode_is_null(n))
+		problem(l->p, n->line,
+		    "%s: has no value; write \"\" for an empty text, or remove the key", k->path);
+	else if (!config_set(&l->s->config, k, n->text, err))
+		problem(l->p, n->line, "%s%s", err, k->flags & CFG_LATER ? ". Remove the key" : "");
+}
+
+/* An empty section (all its keys are comments) is fine. */
+static void
+load_section(struct loader *l, const struct ynode *section)
+{
+	if (section->kind == NODE_NONE || ynode_is_null(section))
+		return;
+	if (section->kind != NODE_MAP) {
+		problem(
+		    l->p, section->line, "%s: must have keys with values under it", section->key);
+		return;
+	}
+	for (const struct ynode *n = section->first; n != NULL; n = n->next) {
+		const struct cfg_key *k;
+		char path[300];
+
+		snprintf(path, sizeof path, "%s.%s", section->key, n->key);
+		if ((k = config_find(path, strlen(path))) != NULL)
+			load_key(l, k, n);
+		else
+			unknown_in_section(l, n, section->key);
+	}
+}
+
+static void
+load_top(struct loader *l, const struct ynode *root)
+{
+	if (root->kind == NODE_NONE || ynode_is_null(root))
+		return;
+	if (root->kind != NODE_MAP) {
+		if (l->p->count == 0)
+			problem(
+			    l->p, root->line, "settings must be keys with values, such as 'node:'");
+		return;
+	}
+	for (const struct ynode *n = root->first; n != NULL; n = n->next) {
+		if (is_section(n->key))
+			load_section(l, n);
+		else if (!topology_read(l->s, n->key, n, l->p))
+			unknown_at_top(l, n);
+	}
+}
+
+void
+settings_load_text(struct settings *s, const char *text, size_t n, struct problems *p)
+{
+	struct loader l = { .s = s, .p = p };
+	struct ynode *root;
+
+	assert(cfg_key_count <= SETTINGS_KEYS_MAX);
+	*s = (struct settings){ 0 };
+	config_init(&s->config);
+	root = ynode_read(text, n, p);
+	if (root !=
+	    NULL) /* of broken text, what could be read: its mistakes are said at once, too */
+		load_top(&l, root);
+	ynode_free(&root);
+}
+
+/* The whole file, NUL added; owned by the caller. NULL: a problem was noted. */
+static char *
+read_file(const char *file, size_t *n, struct problems *p)
+{
+	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	char *text = NULL;
+	struct stat st;
+	ssize_t got;
+
+	if (fd < 0) {
+		problem(p, 0, "cannot be read: %s", strerror(errno));
+		return NULL;
+	}
+	if (fstat(fd, &st) != 0 || S_ISDIR(st.st_mode)) {
+		problem(p, 0, "is not a file");
+		close(fd);
+		return NULL;
+	}
+	text = xmalloc(SETTINGS_FILE_MAX + 2);
+	for (*n = 0; *n <= SETTINGS_FILE_MAX; *n += (size_t)got) {
+		got = read(fd, text + *n, SETTINGS_FILE_MAX + 1 - *n);
+		if (got < 0 && errno == EINTR)
+			got = 0;
+		else if (got <= 0)
+			break;
+	}
+	if (got < 0)
+		problem(p, 0, "cannot be read: %s", strerror(errno));
+	else if (*n > SETTINGS_FILE_MAX)
+		problem(p, 0, "is larger than 1 MiB");
+	close(fd);
+	if (p->count > 0) {
+		free(text);
+		return NULL;
+	}
+	text[*n] = '\0';
+	return text;
+}
+
+void
+settings_load(struct settings *s, const char *file, struct problems *p)
+{
+	char *text = NULL;
+	size_t n = 0;
+
+	if (file != NULL) {
+		p->file = file;
+		text = read_file(file, &n, p);
+	}
+	settings_load_text(s, text != NULL ? text : "", text != NULL ? n : 0, p);
+	free(text);
+	if (file != NULL)
+		s->file = xstrdup(file);
+}
+
+void
+settings_fini(struct settings *s)
+{
+	topology_fini(s);
+	config_fini(&s->config);
+	free(s->file);
+	*s = (struct settings){ 0 };
+}
+
+void
+settings_environment(struct settings *s, struct problems *p)
+{
+	const char *user = getenv("HERMES_DEFAULT_USER"), *pass = getenv("HERMES_DEFAULT_PASS");
+	static const char name[] = "default_user.name", password[] = "default_user.password";
+	const struct cfg_key *k = config_find(name, sizeof name - 1);
+	char err[CONFIG_ERROR_MAX];
+
+	if (user == NULL && pass == NULL)
+		return;
+	p->file = "environment";
+	if (user == NULL || pass == NULL) {
+		problem(p, 0,
+		    "HERMES_DEFAULT_USER and HERMES_DEFAULT_PASS go together; %s is not set",
+		    user == NULL ? "HERMES_DEFAULT_USER" : "HERMES_DEFAULT_PASS");
+		return;
+	}
+	if (!config_set(&s->config, k, user, err))
+		problem(p, 0, "HERMES_DEFAULT_USER%s", err + sizeof name - 1);
+	k = config_find(password, sizeof password - 1);
+	if (!config_set(&s->config, k, pass, err))
+		problem(p, 0, "HERMES_DEFAULT_PASS%s", err + sizeof password - 1);
+	s->config.default_user_remote = true;
+}
+
+void
+settings_finish(struct settings *s, struct problems *p)
+{
+	const struct cfg_key *k;
+	char err[CONFIG_ERROR_MAX];
+
+	p->file = s->file != NULL ? s->file : "settings";
+	if (!config_check(&s->config, &k, err))
+		problem(p, s->lines[k - cfg_keys], "%s", err);
+	config_complete(&s->config);
+}

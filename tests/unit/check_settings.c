@@ -1,0 +1,564 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * hermes.yml as text: what is taken, and the exact words for what is not. */
+#include "settings.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/wheel.h"
+#include "broker/broker.h"
+#include "broker/exchange.h"
+#include "broker/queue.h"
+#include "broker/table.h"
+#include "broker/vhost.h"
+
+static struct settings s;
+static struct problems p;
+
+static void
+load(const char *text)
+{
+	problems_fini(&p);
+	settings_fini(&s);
+	p.file = "hermes.yml";
+	settings_load_text(&s, text, strlen(text), &p);
+	s.file = xstrdup("hermes.yml");
+	if (p.count == 0)
+		settings_finish(&s, &p);
+}
+
+static void
+setup(void)
+{
+	unsetenv("HERMES_T_UNSET");
+	setenv("HERMES_T", "value", 1);
+	setenv("HERMES_T_EMPTY", "", 1);
+	setenv("HERMES_T_PORT", "4711", 1);
+	setenv("HERMES_T_EVIL", "x\nnode:\n  port: 1 # {[", 1);
+}
+
+static void
+teardown(void)
+{
+	problems_fini(&p);
+	settings_fini(&s);
+}
+
+/* All problems, one a line. */
+static const char *
+said(void)
+{
+	static char all[8192];
+	size_t n = 0;
+
+	all[0] = '\0';
+	for (uint32_t i = 0; i < p.count; i++)
+		n +=
+		    (size_t)snprintf(all + n, sizeof all - n, "%s%s", i > 0 ? "\n" : "", p.item[i]);
+	return all;
+}
+
+static const struct wrong {
+	const char *text, *said;
+} wrongs[] = {
+	{ "node:\n  port: 1\n  lisen: '::'\n",
+	    "hermes.yml:3: unknown key 'lisen' in node; nearest: 'listen'" },
+	{ "nod: {port: 1}\n", "hermes.yml:1: unknown key 'nod'; nearest: 'node'" },
+	{ "queus: []\n", "hermes.yml:1: unknown key 'queus'; nearest: 'queues'" },
+	{ "zzzzzzzzzzzz: 1\n", "hermes.yml:1: unknown key 'zzzzzzzzzzzz'" },
+	{ "node: 5\n", "hermes.yml:1: node: must have keys with values under it" },
+	{ "- a\n", "hermes.yml:1: settings must be keys with values, such as 'node:'" },
+	{ "just text", "hermes.yml:1: settings must be keys with values, such as 'node:'" },
+	{ "node:\n  port: {a: b}\n",
+	    "hermes.yml:2: node.port: must be a single value, not keys with values" },
+	{ "node:\n  port: [1]\n", "hermes.yml:2: node.port: must be a single value, not a list" },
+	{ "node:\n  port:\n", "hermes.yml:2: node.port: has no value; write \"\" for an empty "
+	                      "text, or remove the key" },
+	{ "node:\n  port: 66000\n", "hermes.yml:2: node.port: 66000 is out of range: 0 to 65535" },
+	{ "node:\n  port: x\n", "hermes.yml:2: node.port: 'x' is not a number" },
+	{ "node: {port: 1,\n port: 2}\n",
+	    "hermes.yml:2: key 'port' stands here a second time; first in line 1" },
+	{ "node: {port: 1}\nlog:\nnode: {}\n",
+	    "hermes.yml:3: key 'node' stands here a second time; first in line 1" },
+	{ "node: {port: 1}\n---\nlog: {}\n", "hermes.yml:2: a second document; settings are one" },
+	{ "node:\n  listen: []\n", "hermes.yml:2: node.listen: the list is empty" },
+	{ "node:\n  listen: [[1]]\n",
+	    "hermes.yml:2: node.listen: each item must be a single value" },
+	{ "node:\n  listen:\n  - '::'\n  - here\n",
+	    "hermes.yml:4: node.listen: 'here' is not an IP address (such as 127.0.0.1, ::1, or :: "
+	    "for all)" },
+	{ "node: &a {port: 1}\n",
+	    "hermes.yml:1: anchors (&), aliases (*) and tags (!) are not taken here" },
+	{ "node: *a\n", "hermes.yml:1: anchors (&), aliases (*) and tags (!) are not taken here" },
+	{ "node: {port: !!int 1}\n",
+	    "hermes.yml:1: anchors (&), aliases (*) and tags (!) are not taken here" },
+	{ "log: {file: \"a\\0b\"}\n", "hermes.yml:1: a value has a NUL in it" },
+	{ "? [a]\n: b\n", "hermes.yml:1: a key must be a word" },
+	{ "store:\n  sync: 50ms\n",
+	    "hermes.yml:2: store.sync: this version keeps messages in memory only; the journal "
+	    "comes with a later version. Remove the key" },
+	{ "prometheus: {listen: ['::']}\n", "hermes.yml:1: prometheus.listen: the metrics port "
+	                                    "comes with a later version. Remove the key" },
+	{ "users: [{username: a}]\n",
+	    "hermes.yml:1: users: accounts of your own come with a later version. Remove the key" },
+	{ "policies:\n  a: b\n",
+	    "hermes.yml:1: policies: policies come with a later version. Remove the key" },
+	{ "default_user:\n  name: me\n",
+	    "hermes.yml:2: default_user.name: default_user needs a password as well" },
+	{ "limits:\n  output: 2MiB\n  output_max: 1MiB\n",
+	    "hermes.yml:3: limits.output_max: must not be less than limits.output" },
+	/* variables */
+	{ "log:\n  file: ${HERMES_T_UNSET}\n",
+	    "hermes.yml:2: the environment variable HERMES_T_UNSET is not set; set it, or write "
+	    "${HERMES_T_UNSET:-default}" },
+	{ "log: {file: '${1}'}\n",
+	    "hermes.yml:1: '${1}' names no variable; write $${ for the text ${" },
+	{ "log: {file: '${}'}\n",
+	    "hermes.yml:1: '${}' names no variable; write $${ for the text ${" },
+	{ "log: {file: '${A'}\n", "hermes.yml:1: '${' without '}'; write $${ for the text ${" },
+	{ "node: {port: '${HERMES_T}'}\n", "hermes.yml:1: node.port: 'value' is not a number" },
+	/* topology */
+	{ "queues: 5\n", "hermes.yml:1: queues: must be a list" },
+	{ "queues:\n- 5\n", "hermes.yml:2: queues: each entry must have keys with values" },
+	{ "queues:\n- durable: true\n", "hermes.yml:2: queue: needs the key 'name'" },
+	{ "queues:\n- name: ''\n", "hermes.yml:2: queue '': name must not be empty" },
+	{ "queues:\n- name: q\n  durable: ja\n",
+	    "hermes.yml:3: queue 'q': durable: 'ja' is neither true nor false" },
+	{ "queues:\n- name: q\n  durabel: true\n",
+	    "hermes.yml:3: unknown key 'durabel' in queues; nearest: 'durable'" },
+	{ "queues:\n- name: q\n  arguments: [1]\n",
+	    "hermes.yml:3: queue 'q': arguments must be keys with values" },
+	{ "queues:\n- name: [q]\n", "hermes.yml:2: queue: name must be a single value" },
+	{ "bindings:\n- source: a\n",
+	    "hermes.yml:2: binding from 'a': needs the key 'destination'" },
+	{ "vhosts:\n- name: v\n  default_queue_type: quorum\n",
+	    "hermes.yml:3: vhost 'v': default_queue_type: queues of other types than classic come "
+	    "with a later version. Remove the key" },
+	/* all of them, not the first one */
+	{ "node:\n  prt: 1\nlog:\n  level: loud\nlimits:\n  queues: x\n",
+	    "hermes.yml:2: unknown key 'prt' in node; nearest: 'port'\n"
+	    "hermes.yml:4: log.level: 'loud' is none of: error, warning, info, debug\n"
+	    "hermes.yml:6: limits.queues: 'x' is not a number" },
+};
+
+START_TEST(wrong_text)
+{
+	load(wrongs[_i].text);
+	ck_assert_str_eq(said(), wrongs[_i].said);
+}
+END_TEST
+
+/* Whatever libyaml says of it, the line is there. */
+static const struct wrong broken[] = {
+	{ "node:\n\tport: 1\n", "hermes.yml:2: " },
+	{ "node: {port: 1\n", "hermes.yml:2: " },
+	{ "a: 'b\n", "hermes.yml:2: " },
+	{ "a: \xff\n", "hermes.yml:1: " },
+	{ "a: b: c\n", "hermes.yml:1: " },
+	{ "node:\n- a\n b\n", "hermes.yml:" },
+};
+
+START_TEST(broken_text)
+{
+	load(broken[_i].text);
+	ck_assert_uint_ge(p.count, 1);
+	ck_assert_msg(
+	    strncmp(p.item[0], broken[_i].said, strlen(broken[_i].said)) == 0, "%s", p.item[0]);
+}
+END_TEST
+
+/* What is right before the mistake, and wrong, is said as well. */
+START_TEST(broken_behind_a_mistake)
+{
+	load("node: {prt: 1}\nlog: {level: x\n");
+	ck_assert_uint_ge(p.count, 2);
+	ck_assert_ptr_nonnull(strstr(said(), "unknown key 'prt' in node"));
+}
+END_TEST
+
+static const char *const nothings[] = { "", "\n", "# only a comment\n", "---\n", "~\n", "null\n",
+	"{}\n", "node:\nlog: ~\nqueues:\nusers: []\n", "%YAML 1.1\n---\n...\n" };
+
+START_TEST(nothing_is_fine)
+{
+	load(nothings[_i]);
+	ck_assert_str_eq(said(), "");
+	ck_assert_uint_eq(s.config.port, 5672);
+}
+END_TEST
+
+START_TEST(values_arrive)
+{
+	load("node: {name: n1, listen: [127.0.0.1, '::1'], port: 1}\nmanagement: {listen: "
+	     "127.0.0.2, enabled: false}\n"
+	     "log: {level: debug, format: json, file: /tmp/x}\nstore: {path: /d}\nmemory: {limit: "
+	     "256MiB}\n"
+	     "limits: {heartbeat: 0, handshake: 500ms, connections: 17}\ntcp: {nodelay: false}\n"
+	     "default_user: {name: me, password: pw, remote: true}\ntls: {port: 0}\nprometheus: "
+	     "{enabled: false, port: 0}\n");
+	ck_assert_str_eq(said(), "");
+	ck_assert_str_eq(s.config.node_given, "n1");
+	ck_assert_uint_eq(s.config.listen.count, 2);
+	ck_assert_str_eq(s.config.listen.item[1], "::1");
+	ck_assert_uint_eq(s.config.port, 1);
+	ck_assert_str_eq(s.config.management_listen.item[0], "127.0.0.2");
+	ck_assert(!s.config.management_enabled);
+	ck_assert_uint_eq(s.config.log_level, LOG_DEBUG);
+	ck_assert_uint_eq(s.config.log_format, LOG_JSON);
+	ck_assert_str_eq(s.config.data_dir, "/d");
+	ck_assert_uint_eq(s.config.memory_limit, 256u << 20);
+	ck_assert_uint_eq(s.config.heartbeat_s, 0);
+	ck_assert_uint_eq(s.config.handshake_ms, 500);
+	ck_assert_uint_eq(s.config.connections, 17);
+	ck_assert(!s.config.tcp_nodelay);
+	ck_assert_str_eq(s.config.default_user, "me");
+	ck_assert(s.config.default_user_remote);
+}
+END_TEST
+
+static const struct variable {
+	const char *text, *file;
+} variables[] = {
+	{ "${HERMES_T}", "value" },
+	{ "a${HERMES_T}b${HERMES_T}", "avaluebvalue" },
+	{ "${HERMES_T_UNSET:-else}", "else" },
+	{ "${HERMES_T_UNSET:-}x", "x" },
+	{ "${HERMES_T_EMPTY:-else}", "else" },
+	{ "x${HERMES_T_EMPTY}", "x" },
+	{ "${HERMES_T:-else}", "value" },
+	{ "$${HERMES_T}", "${HERMES_T}" },
+	{ "$HERMES_T", "$HERMES_T" },
+	{ "a$", "a$" },
+	{ "$$", "$$" },
+	{ "${HERMES_T_UNSET:-a:-b$c}", "a:-b$c" },
+	{ "${HERMES_T_EVIL}", "x\nnode:\n  port: 1 # {[" },
+};
+
+START_TEST(variable)
+{
+	char text[256];
+
+	snprintf(text, sizeof text, "log: {file: '%s'}\n", variables[_i].text);
+	load(text);
+	ck_assert_str_eq(said(), "");
+	ck_assert_str_eq(s.config.log_file, variables[_i].file);
+	ck_assert_uint_eq(s.config.port, 5672);
+}
+END_TEST
+
+START_TEST(variable_as_number)
+{
+	load("node: {port: ${HERMES_T_PORT}}\n");
+	ck_assert_ptr_nonnull(
+	    strstr(said(), "hermes.yml:1: ")); /* "{" is YAML's own there: quotes are needed */
+	load("node: {port: \"${HERMES_T_PORT}\"}\n");
+	ck_assert_str_eq(said(), "");
+	ck_assert_uint_eq(s.config.port, 4711);
+	load("node:\n  port: ${HERMES_T_PORT}\n");
+	ck_assert_uint_eq(s.config.port, 4711);
+}
+END_TEST
+
+START_TEST(problems_are_bounded)
+{
+	char text[4096];
+	size_t n = 0;
+
+	for (int i = 0; i < 50; i++)
+		n += (size_t)snprintf(text + n, sizeof text - n, "wrong%d: 1\n", i);
+	load(text);
+	ck_assert_uint_eq(p.count, PROBLEMS_MAX);
+	ck_assert_uint_eq(p.more, 50 - PROBLEMS_MAX);
+}
+END_TEST
+
+START_TEST(depth_is_bounded)
+{
+	char text[5000];
+
+	memset(text, '[', sizeof text);
+	text[sizeof text - 1] = '\0';
+	load(text);
+	ck_assert_str_eq(said(), "hermes.yml:1: nested deeper than 32");
+	memset(text, ' ', sizeof text);
+	memcpy(text, "queues: [{name: q, arguments: {a: ", 34);
+	memset(text + 34, '[', 28);
+	memset(text + 34 + 28, ']', 28);
+	memcpy(text + 34 + 56, "}}]\n", 5);
+	load(text);
+	ck_assert_str_eq(said(), "");
+}
+END_TEST
+
+START_TEST(values_are_bounded)
+{
+	char *text = xmalloc(100000);
+
+	memset(text, 'x', 100000);
+	memcpy(text, "node: {name: ", 13);
+	memcpy(text + 99990, "}\n", 3);
+	load(text);
+	ck_assert_str_eq(said(),
+	    "hermes.yml:1: values are too long: at most 65536 bytes each, 16777216 together");
+	free(text);
+	text = xmalloc(900000);
+	memcpy(text, "queues: [", 10);
+	for (size_t n = 9; n < 890000; n += 2)
+		memcpy(text + n, "1,", 3);
+	load(text);
+	ck_assert_ptr_nonnull(strstr(said(), "hermes.yml:1: more than 200000 values"));
+	free(text);
+}
+END_TEST
+
+START_TEST(files)
+{
+	char dir[] = "/tmp/hermes-settings-XXXXXX", name[64], *big;
+	FILE *f;
+
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	snprintf(name, sizeof name, "%s/a.yml", dir);
+	settings_load(&s, name, &p);
+	ck_assert_uint_eq(p.count, 1);
+	ck_assert_ptr_nonnull(strstr(said(), "/a.yml: cannot be read: No such file or directory"));
+	settings_fini(&s);
+	problems_fini(&p);
+
+	settings_load(&s, dir, &p);
+	ck_assert_ptr_nonnull(strstr(said(), ": is not a file"));
+	settings_fini(&s);
+	problems_fini(&p);
+
+	f = fopen(name, "w");
+	ck_assert_ptr_nonnull(f);
+	fputs("node: {port: 77}\n", f);
+	fclose(f);
+	settings_load(&s, name, &p);
+	ck_assert_str_eq(said(), "");
+	ck_assert_uint_eq(s.config.port, 77);
+	settings_fini(&s);
+
+	big = xmalloc(SETTINGS_FILE_MAX + 1);
+	memset(big, '\n', SETTINGS_FILE_MAX + 1);
+	f = fopen(name, "w");
+	fwrite(big, 1, SETTINGS_FILE_MAX + 1, f);
+	fclose(f);
+	free(big);
+	settings_load(&s, name, &p);
+	ck_assert_ptr_nonnull(strstr(said(), ": is larger than 1 MiB"));
+	unlink(name);
+	rmdir(dir);
+}
+END_TEST
+
+START_TEST(user_from_environment)
+{
+	load("default_user: {name: file, password: file}\n");
+	settings_environment(&s, &p);
+	ck_assert_str_eq(s.config.default_user, "file");
+	ck_assert(!s.config.default_user_remote);
+	setenv("HERMES_DEFAULT_USER", "env", 1);
+	settings_environment(&s, &p);
+	ck_assert_str_eq(said(),
+	    "environment: HERMES_DEFAULT_USER and HERMES_DEFAULT_PASS go together; "
+	    "HERMES_DEFAULT_PASS is not set");
+	problems_fini(&p);
+	setenv("HERMES_DEFAULT_PASS", "", 1);
+	settings_environment(&s, &p);
+	ck_assert_str_eq(said(), "environment: HERMES_DEFAULT_PASS: must not be empty");
+	problems_fini(&p);
+	setenv("HERMES_DEFAULT_PASS", "word", 1);
+	settings_environment(&s, &p);
+	ck_assert_str_eq(said(), "");
+	ck_assert_str_eq(s.config.default_user, "env");
+	ck_assert_str_eq(s.config.default_password, "word");
+	ck_assert(s.config.default_user_remote);
+}
+END_TEST
+
+/* --- topology -------------------------------------------------------------- */
+
+static const char topology[] =
+    "vhosts:\n"
+    "- {name: /, default_queue_type: classic}\n"
+    "- name: v2\n"
+    "exchanges:\n"
+    "- {name: orders, vhost: /, type: topic, durable: true}\n"
+    "- {name: inner, internal: true, auto_delete: false, type: fanout}\n"
+    "queues:\n"
+    "- {name: created, vhost: /, durable: true, auto_delete: false}\n"
+    "- {name: created, vhost: v2, durable: false}\n"
+    "bindings:\n"
+    "- {source: orders, destination: created, routing_key: 'order.#', vhost: /}\n"
+    "- {source: orders, destination: inner, destination_type: exchange}\n";
+
+START_TEST(topology_is_read)
+{
+	load(topology);
+	ck_assert_str_eq(said(), "");
+	ck_assert_uint_eq(s.vhosts.count, 2);
+	ck_assert_uint_eq(s.exchanges.count, 2);
+	ck_assert_str_eq(s.exchanges.item[1].vhost, "/");
+	ck_assert(s.exchanges.item[1].internal && s.exchanges.item[1].durable);
+	ck_assert_uint_eq(s.queues.count, 2);
+	ck_assert_uint_eq(s.queues.item[1].line, 9);
+	ck_assert(!s.queues.item[1].durable && s.queues.item[0].durable);
+	ck_assert_uint_eq(s.bindings.count, 2);
+	ck_assert_str_eq(s.bindings.item[0].routing_key, "order.#");
+	ck_assert_str_eq(s.bindings.item[1].routing_key, "");
+	ck_assert_str_eq(s.bindings.item[0].destination_type, "queue");
+}
+END_TEST
+
+static const struct argument {
+	const char *yaml;
+	uint8_t kind;
+	int64_t integer;
+	const char *text;
+} arguments[] = {
+	{ "5", 'l', 5, NULL },
+	{ "-5", 'l', -5, NULL },
+	{ "9223372036854775807", 'l', INT64_MAX, NULL },
+	{ "9223372036854775808", 'd', 0, NULL },
+	{ "1.5", 'd', 0, NULL },
+	{ "1e3", 'd', 0, NULL },
+	{ "'5'", 'S', 0, "5" },
+	{ "\"true\"", 'S', 0, "true" },
+	{ "true", 't', 1, NULL },
+	{ "false", 't', 0, NULL },
+	{ "yes", 'S', 0, "yes" },
+	{ "e", 'S', 0, "e" },
+	{ "1.2.3", 'S', 0, "1.2.3" },
+	{ "~", 'V', 0, NULL },
+	{ "[1, a]", 'A', 0, NULL },
+	{ "{b: {c: d}}", 'F', 0, NULL },
+	{ "'${HERMES_T_PORT}'", 'S', 0, "4711" },
+};
+
+START_TEST(argument)
+{
+	const struct argument *a = &arguments[_i];
+	struct field f;
+	char text[256];
+
+	snprintf(text, sizeof text, "queues:\n- name: q\n  arguments:\n    first: 1\n    k: %s\n",
+	    a->yaml);
+	load(text);
+	ck_assert_str_eq(said(), "");
+	ck_assert_ptr_nonnull(s.queues.item[0].arguments);
+	ck_assert_int_eq(table_check(table_span(s.queues.item[0].arguments), TABLE_DEPTH_MAX), 0);
+	ck_assert(table_find(table_span(s.queues.item[0].arguments), "k", &f));
+	ck_assert_int_eq(f.kind, a->kind);
+	if (a->kind == 'l')
+		ck_assert_int_eq(f.integer, a->integer);
+	if (a->kind == 't')
+		ck_assert_int_eq(f.truth, a->integer);
+	if (a->text != NULL)
+		ck_assert(span_is(f.bytes, a->text));
+}
+END_TEST
+
+static void
+declare_in_new_broker(struct broker **b, struct wheel **w)
+{
+	*w = wheel_new(0);
+	*b = broker_new(&s.config, *w, 0);
+	settings_declare(&s, *b, &p);
+}
+
+START_TEST(topology_is_declared)
+{
+	struct broker *b;
+	struct wheel *w;
+	struct vhost *vh;
+	struct exchange *x;
+
+	load(topology);
+	declare_in_new_broker(&b, &w);
+	ck_assert_str_eq(said(), "");
+	vh = vhost_find(b, span_str("/"));
+	ck_assert_ptr_nonnull(vh);
+	ck_assert_ptr_nonnull(queue_find(vh, span_str("created")));
+	x = exchange_find(vh, span_str("orders"));
+	ck_assert_ptr_nonnull(x);
+	ck_assert_uint_eq(x->binding_count, 2);
+	ck_assert_ptr_nonnull(queue_find(vhost_find(b, span_str("v2")), span_str("created")));
+	broker_free(&b);
+	wheel_free(&w);
+}
+END_TEST
+
+static const struct wrong refusals[] = {
+	{ "queues:\n- {name: q, vhost: none}\n",
+	    "hermes.yml:2: no vhost 'none' here; add it to vhosts" },
+	{ "exchanges:\n- {name: x, type: nonsense}\n",
+	    "hermes.yml:2: exchange 'x': COMMAND_INVALID - " },
+	{ "exchanges:\n- {name: amq.direct, type: fanout}\n",
+	    "hermes.yml:2: exchange 'amq.direct': PRECONDITION_FAILED - " },
+	{ "queues:\n- {name: amq.x}\n", "hermes.yml:2: queue 'amq.x': ACCESS_REFUSED - " },
+	{ "queues:\n- name: q\n  arguments: {x-message-ttl: 5}\n",
+	    "hermes.yml:2: queue 'q': NOT_IMPLEMENTED - " },
+	{ "queues: [{name: q}, {name: q,\ndurable: false}]\n",
+	    "hermes.yml:1: queue 'q': PRECONDITION_FAILED - inequivalent arg 'durable'" },
+	{ "bindings:\n- {source: none, destination: q}\n",
+	    "hermes.yml:2: binding from 'none': NOT_FOUND - " },
+	{ "bindings:\n- {source: amq.topic, destination: q}\n",
+	    "hermes.yml:2: binding from 'amq.topic': NOT_FOUND - " },
+	{ "bindings:\n- {source: amq.topic, destination: q, destination_type: file}\n",
+	    "hermes.yml:2: binding from 'amq.topic': destination_type must be queue or exchange" },
+};
+
+START_TEST(topology_is_refused)
+{
+	struct broker *b;
+	struct wheel *w;
+
+	load(refusals[_i].text);
+	ck_assert_str_eq(said(), "");
+	declare_in_new_broker(&b, &w);
+	ck_assert_uint_eq(p.count, 1);
+	ck_assert_msg(
+	    strncmp(p.item[0], refusals[_i].said, strlen(refusals[_i].said)) == 0, "%s", p.item[0]);
+	broker_free(&b);
+	wheel_free(&w);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *suite = suite_create("settings");
+	TCase *t = tcase_create("settings");
+	SRunner *r = srunner_create(suite);
+	int failed;
+
+	tcase_set_timeout(t, 60);
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_loop_test(t, wrong_text, 0, COUNT_OF(wrongs));
+	tcase_add_loop_test(t, broken_text, 0, COUNT_OF(broken));
+	tcase_add_test(t, broken_behind_a_mistake);
+	tcase_add_loop_test(t, nothing_is_fine, 0, COUNT_OF(nothings));
+	tcase_add_test(t, values_arrive);
+	tcase_add_loop_test(t, variable, 0, COUNT_OF(variables));
+	tcase_add_test(t, variable_as_number);
+	tcase_add_test(t, problems_are_bounded);
+	tcase_add_test(t, depth_is_bounded);
+	tcase_add_test(t, values_are_bounded);
+	tcase_add_test(t, files);
+	tcase_add_test(t, user_from_environment);
+	tcase_add_test(t, topology_is_read);
+	tcase_add_loop_test(t, argument, 0, COUNT_OF(arguments));
+	tcase_add_test(t, topology_is_declared);
+	tcase_add_loop_test(t, topology_is_refused, 0, COUNT_OF(refusals));
+	suite_add_tcase(suite, t);
+	srunner_run_all(r, CK_ENV);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed == 0 ? 0 : 1;
+}
