@@ -1,0 +1,637 @@
+"""The process: settings, options, environment, signals, exit status, log (README, hermes(1))."""
+# SPDX-License-Identifier: Apache-2.0
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+
+import wire
+from node import BINARY, SLOW, TOP, Node, clean_env, free_port, hermes, wait_for
+
+
+def check(tmp_path, text, env=None, name="hermes.yml"):
+    """`hermes server --check` over these settings."""
+    path = tmp_path / name
+    path.write_text(text)
+    return hermes("server", "--check", "-c", path, "-d", tmp_path / "data", env=env)
+
+
+def refused(done, *pieces, status=2):
+    assert done.returncode == status, (done.returncode, done.stdout, done.stderr)
+    for piece in pieces:
+        assert re.search(piece, done.stderr), (piece, done.stderr)
+
+
+# --------------------------------------------------------------------------
+# --check and what is wrong in a file
+# --------------------------------------------------------------------------
+def test_check_accepts_and_starts_nothing(tmp_path):
+    done = check(tmp_path, "node: {name: one, port: 5672}\nlog: {level: debug}\n")
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "data").exists()
+
+
+def test_check_of_an_empty_file(tmp_path):
+    assert check(tmp_path, "").returncode == 0
+
+
+def test_shipped_settings_need_nothing():
+    done = hermes("server", "--check", "-c", TOP / "etc" / "hermes.yml")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("text, pieces", [
+    ("node:\n  lisen: '::'\n", [r"hermes\.yml:2: .*lisen", r"nearest.*listen"]),
+    ("nod: {port: 1}\n", [r"hermes\.yml:1: .*'nod'", r"'node'"]),
+    ("node:\n\n  port: soon\n", [r"hermes\.yml:3: .*port"]),
+    ("node:\n  port: 65536\n", [r"hermes\.yml:2: .*port.*65535"]),
+    ("node:\n  port: -1\n", [r"hermes\.yml:2: .*port"]),
+    ("node: [1, 2]\n", [r"hermes\.yml:1: "]),
+    ("node:\n  port: {a: b}\n", [r"hermes\.yml:2: .*port"]),
+    ("node:\n  port: 1\n  port: 2\n", [r"hermes\.yml:3: .*port"]),
+    ("log:\n  level: loud\n", [r"hermes\.yml:2: .*level"]),
+    ("tcp:\n  nodelay: perhaps\n", [r"hermes\.yml:2: .*nodelay"]),
+    ("memory:\n  limit: 12XB\n", [r"hermes\.yml:2: .*limit"]),
+    ("limits:\n  handshake: 3 fortnights\n", [r"hermes\.yml:2: .*handshake"]),
+    ("limits:\n  channel_max: 65536\n", [r"hermes\.yml:2: .*channel_max"]),
+    ("node: {port: 1\n", [r"hermes\.yml:\d+: "]),
+    ("node:\n\tport: 1\n", [r"hermes\.yml:2: "]),
+    ("a: 1\n---\nb: 2\n", [r"hermes\.yml:"]),
+    ("[" * 3000, [r"hermes\.yml:1: "]),
+    ("node: &a\n  port: 5672\nlog: *a\n", [r"hermes\.yml:"]),
+    ("node:\n  name: ''\n", [r"hermes\.yml:2: .*name"]),
+], ids=["misspelt key", "misspelt section", "no number", "too large", "negative", "list", "map", "twice",
+        "level", "bool", "size", "time", "channel_max", "unclosed", "tab", "two documents", "deep",
+        "alias", "empty name"])
+def test_wrong_settings(tmp_path, text, pieces):
+    refused(check(tmp_path, text), *pieces)
+
+
+def test_all_errors_are_reported(tmp_path):
+    done = check(tmp_path, "node:\n  prt: 1\nlog:\n  level: loud\nlimits:\n  queues: x\n")
+    refused(done, r"hermes\.yml:2: ", r"hermes\.yml:4: ", r"hermes\.yml:6: ")
+
+
+def test_missing_file(tmp_path):
+    done = hermes("server", "--check", "-c", tmp_path / "none.yml")
+    refused(done, r"none\.yml.*No such file")
+
+
+def test_file_too_large(tmp_path):
+    refused(check(tmp_path, "# " + "x" * (2 << 20) + "\n"), r"hermes\.yml")
+
+
+@pytest.mark.parametrize("text, key", [
+    ("tls:\n  port: 5671\n", "tls"),
+    ("prometheus:\n  enabled: true\n", "prometheus"),
+    ("store:\n  sync: always\n", "store.sync"),
+    ("store:\n  retention_hours: 1\n", "store.retention_hours"),
+    ("memory:\n  spill: 50%\n", "memory.spill"),
+    ("disk:\n  min_free: 5%\n", "disk.min_free"),
+    ("limits:\n  consumer_timeout: 30m\n", "limits.consumer_timeout"),
+    ("definitions:\n  file: x.json\n", "definitions.file"),
+    ("management:\n  tls_port: 15671\n", "management.tls_port"),
+    ("management:\n  path_prefix: /mq\n", "management.path_prefix"),
+], ids=lambda v: v.split(":")[0] if "\n" in v else v)
+def test_what_comes_later_is_refused(tmp_path, text, key):
+    done = check(tmp_path, text)
+    refused(done, r"hermes\.yml:[12]: .*%s" % re.escape(key.split(".")[-1]), r"later version")
+
+
+@pytest.mark.parametrize("text", [
+    "users: [{username: a, password: b}]\n",
+    "policies: [{name: a, vhost: /, pattern: '^a', definition: {max-length: 1}}]\n",
+    "queues: [{name: a, vhost: /, arguments: {x-message-ttl: 1}}]\n",
+], ids=["users", "policies", "x-message-ttl"])
+def test_objects_that_come_later_are_refused(tmp_path, text):
+    done = check(tmp_path, text)
+    if "x-message-ttl" in text and done.returncode == 0:
+        # A queue's arguments may be looked at when it is declared, that is at the start.
+        this = Node(tmp_path / "n", text).start(ready=False)
+        assert this.wait() in (1, 2)
+        assert "x-message-ttl" in this.log
+        return
+    refused(done, r"hermes\.yml:1: ", r"later version")
+
+
+# --------------------------------------------------------------------------
+# ${VAR}, environment, options
+# --------------------------------------------------------------------------
+def test_variable_that_is_not_set(tmp_path):
+    done = check(tmp_path, "node:\n  name: x\nlog:\n  file: ${HERMES_TEST_NO_SUCH}\n")
+    refused(done, r"hermes\.yml:4: .*HERMES_TEST_NO_SUCH")
+
+
+@pytest.mark.parametrize("env, name", [({}, "fallback"), ({"HERMES_TEST_NAME": "given"}, "given")])
+def test_variable_with_default(node, env, name):
+    this = node("node: {name: '${HERMES_TEST_NAME:-fallback}'}\n", env=env)
+    assert re.search(r"agent is ready, node=%s\b" % name, this.log)
+
+
+def test_variable_injects_no_yaml(tmp_path):
+    done = check(tmp_path, "node:\n  name: ${HERMES_TEST_NAME}\n",
+                 env={"HERMES_TEST_NAME": "a\n  port: nonsense"})
+    assert "port" not in done.stderr or "name" in done.stderr
+
+
+def test_environment(tmp_path):
+    """HERMES_CONFIG_FILE, HERMES_NODE_NAME, HERMES_DATA_DIR stand in for the options."""
+    config = tmp_path / "other.yml"
+    port = free_port()
+    config.write_text("node: {port: %d, name: from-file}\nmanagement: {port: %d}\n" % (port, free_port()))
+    this = Node(tmp_path / "n", data=False, env={
+        "HERMES_CONFIG_FILE": str(config), "HERMES_NODE_NAME": "from-env",
+        "HERMES_DATA_DIR": str(tmp_path / "dir")})
+    this.args = ["server"]
+    this.port = port
+    this.start()
+    try:
+        assert re.search(r"agent is ready, node=from-env\b", this.log)
+        assert (tmp_path / "dir").is_dir()
+        this.raw().close()
+        this.stop()
+    finally:
+        this.kill()
+
+
+def test_options_override_environment_and_file(node):
+    this = node("node: {name: from-file}\n", args=["--node-name", "from-option"],
+                env={"HERMES_NODE_NAME": "from-env"})
+    assert re.search(r"agent is ready, node=from-option\b", this.log)
+
+
+@pytest.mark.parametrize("args, pieces", [
+    (["--prometheus-port", "15692"], ["later version"]),
+    (["--port", "70000"], ["port"]),
+    (["--port", "x"], ["port"]),
+    (["--port"], ["port"]),
+    (["--prot", "1"], ["prot", "--port"]),
+    (["--log-level", "loud"], ["log-level"]),
+    (["surplus"], ["surplus"]),
+])
+def test_wrong_options(tmp_path, args, pieces):
+    done = hermes("server", "-d", tmp_path / "data", "--check", *args)
+    refused(done, *pieces)
+
+
+def test_management_port_0_is_closed(node):
+    this = node(args=["--management-port", "0"])
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", this.management_port), 2).close()
+    this.raw().close()
+
+
+def test_listen_address(node):
+    this = node(args=["--listen", "127.0.0.1"])
+    this.raw().close()
+    with socket.socket(socket.AF_INET6) as sock, pytest.raises(OSError):
+        sock.connect(("::1", this.port))
+
+
+def test_both_families_by_default(node):
+    if not os.path.exists("/proc/net/if_inet6") or not open("/proc/net/if_inet6").read():
+        hosts = ["127.0.0.1"]
+    else:
+        hosts = ["127.0.0.1", "::1"]
+    this = node()
+    for host in hosts:
+        conn = wire.Conn(host, this.port)
+        conn.handshake("guest", "guest", "/")
+        conn.close()
+
+
+# --------------------------------------------------------------------------
+# Accounts
+# --------------------------------------------------------------------------
+def refused_login(this, user, password):
+    conn = this.tcp()
+    conn.start()
+    conn.start_ok(user, password)
+    with pytest.raises(wire.ConnectionClosed) as info:
+        conn.await_tune()
+    assert info.value.code == 403
+
+
+@pytest.mark.parametrize("user", ["guest", "admin"])
+def test_default_accounts(node, user):
+    this = node()
+    this.raw(user, user).close()
+    refused_login(this, user, "wrong")
+
+
+def test_default_user_from_environment(node):
+    this = node(env={"HERMES_DEFAULT_USER": "app", "HERMES_DEFAULT_PASS": "s3cret"})
+    this.raw("app", "s3cret").close()
+    refused_login(this, "guest", "guest")
+    assert "s3cret" not in this.log
+
+
+def test_default_user_from_settings(node):
+    this = node("default_user: {name: app, password: s3cret}\n")
+    this.raw("app", "s3cret").close()
+    refused_login(this, "admin", "admin")
+
+
+def test_topology_from_settings(node):
+    this = node("exchanges: [{name: orders, vhost: /, type: topic, durable: true}]\n"
+                "queues: [{name: created, vhost: /, durable: true, auto_delete: false}]\n"
+                "bindings: [{source: orders, destination: created, routing_key: 'order.#', vhost: /}]\n")
+    conn = this.raw()
+    ch = conn.channel()
+    ch.publish("orders", "order.new", b"one")
+    assert ch.get_wait("created").body == b"one"
+    conn.close()
+
+
+# --------------------------------------------------------------------------
+# Start and stop
+# --------------------------------------------------------------------------
+@pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT])
+def test_signals_stop_with_0(node, sig):
+    this = node()
+    this.stop(sig)
+
+
+def test_clients_are_told_of_the_stop(node):
+    this = node()
+    conn = this.raw()
+    this.process.send_signal(signal.SIGTERM)
+    exc = conn.expect_connection_close(320)
+    assert exc.text.startswith("CONNECTION_FORCED")
+    conn.abort()
+    this.stop(None)
+
+
+def test_second_signal_ends_at_once(node):
+    this = node()
+    conn = this.raw()               # never answers the close
+    this.process.send_signal(signal.SIGTERM)
+    conn.sock.settimeout(5 * SLOW)
+    assert conn.sock.recv(1)
+    assert this.running()
+    began = time.monotonic()
+    this.stop(signal.SIGTERM, status=1)
+    assert time.monotonic() - began < 3 * SLOW
+    conn.abort()
+
+
+def test_a_silent_client_does_not_hold_up_the_stop(node):
+    this = node()
+    conn = this.raw()
+    began = time.monotonic()
+    this.stop()
+    assert time.monotonic() - began < 8 * SLOW
+    conn.abort()
+
+
+def test_port_refuses_before_and_after(node):
+    this = node()
+    this.raw().close()
+    this.stop()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", this.port), 2)
+
+
+def test_pid_file(node, tmp_path):
+    path = tmp_path / "hermes.pid"
+    path.write_text("999999999\n")            # a stale one is replaced
+    this = node(args=["--pid-file", str(path)])
+    wait_for(lambda: path.exists() and path.read_text().strip() == str(this.pid), what="pid file")
+    this.stop()
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("which", ["port", "management_port"])
+def test_taken_port(node, which):
+    first = node()
+    second = node(start=False, **{which: getattr(first, which)})
+    second.start(ready=False)
+    second.stop(None, status=1)
+    assert "port %d" % getattr(first, which) in second.log
+    assert re.search("is taken|in use", second.log)
+    assert "agent is ready" not in second.log
+    first.raw().close()
+
+
+def test_data_folder_in_use(node):
+    first = node()
+    second = node(start=False)
+    second.args[second.args.index("-d") + 1] = first.data
+    second.start(ready=False)
+    second.stop(None, status=1)
+    assert str(first.data) in second.log and "in use" in second.log
+
+
+def test_data_folder_that_cannot_be_made(node, tmp_path):
+    (tmp_path / "file").write_text("")
+    this = node(start=False)
+    this.args[this.args.index("-d") + 1] = tmp_path / "file" / "data"
+    this.start(ready=False)
+    this.stop(None, status=1)
+    assert str(tmp_path / "file") in this.log
+
+
+def test_data_folder_is_private_and_free_again(node):
+    this = node()
+    assert this.data.stat().st_mode & 0o077 == 0
+    this.stop()
+    this.start()
+
+
+def test_kill_leaves_the_folder_usable(node):
+    this = node()
+    this.kill()
+    this.start()
+
+
+def test_sighup_reloads(node):
+    this = node("log: {level: info}\n")
+    conn = this.raw()
+    this.config.write_text("log: {level: nonsense}\n")
+    this.process.send_signal(signal.SIGHUP)
+    this.await_log(r"hermes\.yml:1: .*level")
+    this.config.write_text("log: {level: debug}\n")
+    this.process.send_signal(signal.SIGHUP)
+    # The node lives, and so does the connection.
+    conn.channel().sync()
+    conn.close()
+
+
+def test_sighup_opens_the_log_file_again(node, tmp_path):
+    path = tmp_path / "hermes.log"
+    this = node(start=False)
+    this.config.write_text("log: {file: '%s'}\n" % path)
+    this.start(ready=False)
+    wait_for(lambda: path.exists() and "agent is ready" in path.read_text(), what="log file")
+    path.rename(tmp_path / "old.log")
+    this.process.send_signal(signal.SIGHUP)
+    wait_for(path.exists, what="new log file")
+    this.stop()
+    assert path.read_text() != ""
+
+
+def test_json_log(node):
+    this = node("log: {format: json}\n")
+    conn = this.tcp()
+    conn.start()
+    conn.start_ok("guest", 'wrong"\n\x01')
+    with pytest.raises(wire.ConnectionClosed):
+        conn.await_tune()
+    this.await_log("guest")
+    this.stop()
+    lines = [json.loads(line) for line in this.log.splitlines()]
+    assert len(lines) >= 2
+    for line in lines:
+        assert {"time", "level", "message"} <= set(line)
+    assert any(line["message"].startswith("agent is ready") for line in lines)
+
+
+def test_text_log_cannot_be_forged(node):
+    this = node()
+    conn = this.tcp()
+    conn.start()
+    conn.start_ok("eve\n2030-01-01 forged line", "x")
+    with pytest.raises(wire.ConnectionClosed):
+        conn.await_tune()
+    this.await_log("eve")
+    assert not re.search(r"^2030-01-01 forged", this.log, re.M)
+
+
+def test_refused_login_names_peer_user_and_reason(node):
+    this = node()
+    conn = this.tcp()
+    here = "%s:%d" % conn.sock.getsockname()
+    conn.start()
+    conn.start_ok("nobody", "wrong")
+    with pytest.raises(wire.ConnectionClosed):
+        conn.await_tune()
+    line = this.await_log(r"^.*%s.*refused.*$" % re.escape(here)).group(0)
+    assert "nobody" in line and "wrong" not in this.log
+
+
+def test_amqp_1_0_header_is_named(node):
+    this = node()
+    conn = this.tcp()
+    conn.send_raw(b"AMQP\x03\x01\x00\x00")
+    assert conn.read_until_eof() == b"AMQP\x00\x00\x09\x01"
+    this.await_log(r"1[.-]0")
+
+
+@pytest.mark.parametrize("sig", [signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT])
+def test_a_crash_leaves_a_backtrace(node, sig):
+    this = node()
+    this.process.send_signal(sig)
+    assert this.wait() == -sig
+    this.process = None         # this once no clean end is asked for
+    assert re.search(r"SIG|signal", this.log)
+    assert len(re.findall(r"\[0x[0-9a-f]+\]", this.log)) >= 2, this.log[-2000:]
+
+
+def test_few_descriptors_are_no_reason_to_spin(node):
+    """Out of descriptors: no new connections, no busy loop, all as before when there is room again."""
+    this = node(nofile=96)
+    conn = this.raw()
+    socks = []
+    try:
+        for _ in range(150):
+            sock = socket.socket()
+            sock.setblocking(False)
+            sock.connect_ex(("127.0.0.1", this.port))
+            socks.append(sock)
+        time.sleep(0.5)
+        before = this.cpu_s()
+        time.sleep(1)
+        assert this.cpu_s() - before < 0.3
+        conn.channel().sync()           # who is connected goes on
+    finally:
+        for sock in socks:
+            sock.close()
+    conn.close()
+
+    def again():
+        try:
+            this.raw().close()
+            return True
+        except (OSError, wire.Eof, wire.Timeout):
+            return False
+
+    wait_for(again, what="a new connection")
+    assert this.descriptors() < 96
+
+
+def test_descriptors_are_raised_to_the_hard_limit(node):
+    this = node()
+    with open("/proc/%d/limits" % this.pid) as lines:
+        line = next(x for x in lines if x.startswith("Max open files"))
+    soft, hard = line.split()[3:5]
+    assert soft == hard
+
+
+# --------------------------------------------------------------------------
+# The other commands
+# --------------------------------------------------------------------------
+LATER_COMMANDS = ["list", "consume", "declare", "delete", "bind", "unbind", "purge", "user", "vhost",
+                  "permission", "policy", "export", "import", "apply", "drain", "resume", "snapshot",
+                  "restore", "replay", "trace", "bench", "top", "check-data"]
+
+
+def test_version():
+    done = hermes("version")
+    assert done.returncode == 0
+    assert re.search(r"hermes \d+\.\d+\.\d+", done.stdout, re.I)
+    for lib in ("rabbitmq", "libevent", "yaml", "openssl", "pcre2", "jansson"):
+        assert lib in done.stdout.lower(), lib
+
+
+def test_help_names_every_command():
+    done = hermes("help")
+    assert done.returncode == 0
+    for word in ["server", "version", "status", "publish", "get", "help"]:
+        assert re.search(r"\b%s\b" % word, done.stdout), word
+
+
+@pytest.mark.parametrize("word", ["server", "version", "status", "publish", "get", "help"])
+def test_help_of_a_command(word):
+    done = hermes("help", word)
+    assert done.returncode == 0
+    assert "hermes %s" % word in done.stdout
+
+
+@pytest.mark.parametrize("args, pieces", [
+    (["sevrer"], ["sevrer", "server"]),
+    (["help", "pubish"], ["pubish", "publish"]),
+    (["publish", "--boddy", "x"], ["boddy", "--body"]),
+    (["get"], ["get"]),
+    ([], ["hermes"]),
+    (["--nonsense"], ["nonsense"]),
+])
+def test_wrong_usage(args, pieces):
+    done = hermes(*args)
+    assert done.returncode == 2, (done.stdout, done.stderr)
+    for piece in pieces:
+        assert piece in done.stderr + done.stdout
+
+
+@pytest.mark.parametrize("word", LATER_COMMANDS)
+def test_commands_that_come_later(word):
+    refused(hermes(word), word, "later version")
+
+
+def test_status(node):
+    this = node("node: {name: n1}\n")
+    done = hermes("status", "--url", this.http_url, "--user", "guest", "--password", "guest")
+    assert done.returncode == 0, done.stderr
+    assert "n1" in done.stdout
+    assert str(this.port) in done.stdout
+
+
+def test_status_as_json(node):
+    this = node("node: {name: n1}\n")
+    done = hermes("status", "--json", env={"HERMES_URL": this.http_url, "HERMES_USER": "guest",
+                                           "HERMES_PASSWORD": "guest"})
+    assert done.returncode == 0, done.stderr
+    assert "n1" in json.dumps(json.loads(done.stdout))
+
+
+def test_status_without_a_node():
+    done = hermes("status", "--url", "http://127.0.0.1:%d" % free_port())
+    assert done.returncode == 1
+    assert "cannot reach 127.0.0.1" in done.stderr
+
+
+def test_status_with_a_wrong_password(node):
+    this = node()
+    done = hermes("status", "--url", this.http_url, "--user", "guest", "--password", "wrong")
+    assert done.returncode == 1
+    assert "wrong" not in done.stderr.replace("wrong user or password", "").replace("wrong password", "")
+
+
+def test_publish_and_get(node):
+    this = node()
+    url = ["--amqp", this.amqp_url]
+    done = hermes("publish", *url, "--declare", "--key", "jobs", "--body", "first\nline")
+    assert done.returncode == 0, done.stderr
+    assert "published" in done.stdout
+    done = hermes("get", *url, "jobs")
+    assert (done.returncode, done.stdout) == (0, "first\nline\n")
+    done = hermes("get", *url, "jobs")
+    assert done.returncode == 1
+    assert "empty" in done.stdout + done.stderr
+
+
+def test_publish_from_standard_input_with_properties(node):
+    this = node()
+    url = ["--amqp", this.amqp_url]
+    done = hermes("publish", *url, "--declare", "--key", "jobs", "--persistent", "--header", "a=b",
+                  "--property", "content_type=text/plain", "--count", "3", stdin="from a pipe")
+    assert done.returncode == 0, done.stderr
+    conn = this.raw()
+    ch = conn.channel()
+    for _ in range(3):
+        event = ch.get("jobs")
+        assert event.body == b"from a pipe"
+        assert event.props["delivery_mode"] == 2
+        assert event.props["content_type"] == "text/plain"
+        assert event.headers == {"a": "b"}
+    assert ch.get("jobs") is None
+    conn.close()
+
+
+def test_publish_that_is_not_routed(node):
+    this = node()
+    done = hermes("publish", "--amqp", this.amqp_url, "--key", "nowhere", "--body", "x")
+    assert done.returncode == 1
+    assert "NO_ROUTE" in done.stderr
+
+
+def test_get_requeue_leaves_it(node):
+    this = node()
+    url = ["--amqp", this.amqp_url]
+    hermes("publish", *url, "--declare", "--key", "jobs", "--body", "x")
+    for _ in range(2):
+        assert hermes("get", *url, "jobs", "--requeue").stdout == "x\n"
+
+
+def test_get_of_a_queue_that_is_not_there(node):
+    this = node()
+    done = hermes("get", "--amqp", this.amqp_url, "none")
+    assert done.returncode == 1
+    assert "NOT_FOUND" in done.stderr
+
+
+@pytest.mark.parametrize("command", [["publish", "--key", "x", "--body", "y"], ["get", "x"]],
+                         ids=["publish", "get"])
+def test_clients_without_a_node(command):
+    port = free_port()
+    done = hermes(*command, "--amqp", "amqp://guest:guest@127.0.0.1:%d/" % port)
+    assert done.returncode == 1
+    assert str(port) in done.stderr and "refused" in done.stderr
+
+
+# --------------------------------------------------------------------------
+# amqp-tools: somebody else's programs
+# --------------------------------------------------------------------------
+def test_amqp_tools(node):
+    assert shutil.which("amqp-publish"), "amqp-tools is not installed"
+    this = node()
+
+    def tool(name, *args, **kw):
+        return subprocess.run([name, "-u", this.amqp_url.rstrip("/")] + list(args), env=clean_env(), timeout=20 * SLOW,
+                              capture_output=True, check=True, **kw).stdout
+
+    assert tool("amqp-declare-queue", "-q", "tools").strip() == b"tools"
+    tool("amqp-publish", "-r", "tools", "-b", "by hand")
+    assert tool("amqp-get", "-q", "tools") == b"by hand"
+    tool("amqp-publish", "-r", "tools", "-b", "to a consumer")
+    assert tool("amqp-consume", "-q", "tools", "-c", "1", "cat") == b"to a consumer"
+    tool("amqp-delete-queue", "-q", "tools")
+
+
+def test_binary_is_there():
+    assert BINARY.is_file() and os.access(BINARY, os.X_OK)

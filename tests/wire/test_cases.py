@@ -1,0 +1,351 @@
+"""Situations in which brokers and clients are known to have failed, one test or more each.
+
+The number in a test's name is the case's. What is right was asked of RabbitMQ 3.10 where it has the thing.
+"""
+# SPDX-License-Identifier: Apache-2.0
+import struct
+import time
+
+import pytest
+
+import wire
+from node import SLOW
+from wire import enc_frame, enc_header, enc_method, enc_shortstr, enc_table
+
+
+@pytest.fixture
+def running(node):
+    return node()
+
+
+@pytest.fixture
+def ch(running):
+    return running.raw().channel()
+
+
+def served(running):
+    """The node does an honest piece of work for somebody else."""
+    chan = running.raw().channel()
+    queue = chan.declare("", exclusive=True).queue
+    chan.publish("", queue, "m")
+    assert chan.get_wait(queue).body == b"m"
+    chan.conn.close()
+
+
+def nothing_answered(conn, wait=0.3):
+    with pytest.raises(wire.Timeout):
+        conn.read_event(timeout=wait)
+
+
+# ---- K2: after an error nothing is read but the end -----------------------------------------
+@pytest.mark.parametrize("raw,code", [
+    (enc_frame(8, 1, b""), 505),
+    (enc_frame(1, 1, enc_method("channel.flow", active=True), end=0), 501),
+    (enc_frame(1, 1, enc_method("queue.declare") + b"x"), 501),
+], ids=["heartbeat on 1", "frame end", "excess"])
+def test_k2_reading_stops_at_the_error(running, raw, code):
+    conn = running.raw()
+    chan = conn.channel()
+    chan.declare("k2")
+    publish = chan.encode_publish("", "k2", "behind the error")
+    conn.send_raw(raw + publish + enc_frame(1, 1, enc_method("queue.delete", queue="k2")))
+    event = conn.read_event()
+    assert event.name == "connection.close" and event.reply_code == code
+    # Where frames can no longer be told apart, the end comes without waiting for close-ok.
+    with pytest.raises((wire.Timeout, wire.Eof)) as info:
+        conn.read_event(timeout=0.3)
+    other = running.raw().channel()
+    assert other.counts("k2") == (0, 0)
+    if info.type is wire.Timeout:
+        conn.send_method(0, "connection.close-ok")
+        conn.expect_eof()
+
+
+def test_k2_no_endless_wait_for_close_ok(running):
+    conn = running.raw()
+    conn.send_frame(8, 1, b"")
+    assert conn.read_event().reply_code == 505
+    began = time.monotonic()
+    conn.expect_eof(timeout=20 * SLOW)
+    assert time.monotonic() - began < 15 * SLOW
+
+
+# ---- K3: acks for a channel that the server has just closed ---------------------------------
+def test_k3_late_acks_are_dropped_and_the_connection_lives(ch):
+    conn = ch.conn
+    queue = ch.declare("", exclusive=True).queue
+    for _ in range(3):
+        ch.publish("", queue, "m")
+    ch.consume(queue)
+    tags = [ch.deliver().delivery_tag for _ in range(3)]
+    conn.send_raw(
+        enc_frame(1, 1, enc_method("basic.ack", delivery_tag=99))
+        + b"".join(enc_frame(1, 1, enc_method("basic.ack", delivery_tag=t)) for t in tags)
+        + ch.encode_publish("", queue, "dropped"))
+    event = conn.read_event()
+    assert event.name == "channel.close" and event.reply_code == 406
+    nothing_answered(conn)
+    conn.send_method(1, "channel.close-ok")
+    again = conn.channel(1)
+    assert sorted(again.drain(queue)) == ["m", "m", "m"]
+
+
+def test_k3_opening_the_number_early_is_504(ch):
+    conn = ch.conn
+    ch.send("basic.ack", delivery_tag=99)
+    assert conn.read_event().name == "channel.close"
+    conn.send_method(1, "channel.open")
+    assert conn.expect_connection_close(504).text.startswith("CHANNEL_ERROR - ")
+
+
+# ---- K4: names of exactly 255 bytes ----------------------------------------------------------
+@pytest.mark.parametrize("letter", ["n", "é"])
+def test_k4_names_of_255_bytes(ch, letter):
+    name = letter * (255 // len(letter.encode()))
+    name += "n" * (255 - len(name.encode()))
+    ch.exchange(name, "topic")
+    assert ch.declare(name).queue == name
+    ch.bind(name, name, name)
+    ch.publish(name, name, "m")
+    event = ch.get_wait(name)
+    assert (event.exchange, event.routing_key, event.body) == (name, name, b"m")
+    assert ch.consume(name, tag=name) == name
+    ch.publish(name, name, "n")
+    event = ch.deliver()
+    assert (event.consumer_tag, event.exchange, event.routing_key) == (name, name, name)
+    ch.call("queue.unbind", queue=name, exchange=name, routing_key=name)
+    ch.call("queue.delete", queue=name)
+    ch.expect_any_order("basic.cancel")
+    ch.call("exchange.delete", exchange=name)
+
+
+# ---- K5: AMQPLAIN tables that are no login ---------------------------------------------------
+@pytest.mark.parametrize("table", [
+    {}, {"LOGIN": "guest"}, {"PASSWORD": "guest"}, {"LOGIN": 1, "PASSWORD": "guest"},
+    {"LOGIN": "guest", "PASSWORD": {"a": 1}}, {"login": "guest", "password": "guest"},
+    {"LOGIN": None, "PASSWORD": None}, {"LOGIN": ["guest"], "PASSWORD": True},
+], ids=repr)
+def test_k5_amqplain_without_a_login(running, table):
+    conn = running.tcp()
+    conn.start()
+    conn.start_ok(None, None, "AMQPLAIN", response=enc_table(table)[4:])
+    conn.expect_eof(timeout=10 * SLOW)
+    running.await_log(r"(warning|error).*AMQPLAIN")
+    served(running)
+
+
+# ---- K6: a header table that cannot be read --------------------------------------------------
+@pytest.mark.parametrize("table", [
+    b"\x01aZ\x00", b"\x00", b"\x01a", b"\x01aS\xff\xff\xff\xff", b"\x05ab", b"\x01at",
+    b"\x01aA\x00\x00\x00\x05\x00", b"\x01aF\x00\x00\x00\x02\x01a",
+], ids=lambda t: t.hex())
+def test_k6_unreadable_headers(running, table):
+    chan = running.raw().channel()
+    chan.declare("k6")
+    raw = struct.pack(">HHQH", 60, 0, 1, 1 << 13) + struct.pack(">I", len(table)) + table
+    chan.conn.send_raw(enc_frame(1, 1, enc_method("basic.publish", routing_key="k6"))
+                       + enc_frame(2, 1, raw) + enc_frame(3, 1, b"x"))
+    assert chan.conn.expect_connection_close().code in (501, 502)
+    assert running.raw().channel().counts("k6")[0] == 0
+    served(running)
+
+
+def test_k6_excess_bytes_behind_the_properties(running):
+    chan = running.raw().channel()
+    chan.conn.send_raw(enc_frame(1, 1, enc_method("basic.publish", routing_key="q"))
+                       + enc_frame(2, 1, enc_header(0) + b"\x00"))
+    assert chan.conn.expect_connection_close().code in (501, 502)
+
+
+# ---- K7: more body than was announced --------------------------------------------------------
+@pytest.mark.parametrize("second", [1, 10, 100000])
+def test_k7_more_body_than_declared(running, second):
+    chan = running.raw().channel()
+    chan.declare("k7")
+    chan.conn.send_raw(enc_frame(1, 1, enc_method("basic.publish", routing_key="k7"))
+                       + enc_frame(2, 1, enc_header(10)) + enc_frame(3, 1, b"x" * 9)
+                       + enc_frame(3, 1, b"y" * (1 + second)))
+    assert chan.conn.expect_connection_close().code == 501
+    assert running.raw().channel().counts("k7")[0] == 0
+
+
+def test_k7_one_frame_too_long_at_once(running):
+    chan = running.raw().channel()
+    chan.conn.send_raw(enc_frame(1, 1, enc_method("basic.publish", routing_key="k7"))
+                       + enc_frame(2, 1, enc_header(10)) + enc_frame(3, 1, b"x" * 11))
+    assert chan.conn.expect_connection_close().code == 501
+
+
+def test_k7_oversize_is_refused_at_the_header(ch):
+    ch.conn.send_raw(enc_frame(1, 1, enc_method("basic.publish", routing_key="q"))
+                     + enc_frame(2, 1, enc_header(2**40)))
+    exc = ch.expect_close(406)
+    assert exc.text.startswith("PRECONDITION_FAILED - message size 1099511627776 is larger")
+
+
+# ---- K8: refusals that name something long ---------------------------------------------------
+def test_k8_text_is_cut_on_a_character_boundary(ch):
+    name = "é" * 127
+    with pytest.raises(wire.ChannelClosed) as info:
+        ch.declare(name, passive=True)
+    assert info.value.code == 404
+    assert isinstance(info.value.text, str)          # wire leaves bytes that are no UTF-8 as bytes
+    assert 250 <= len(info.value.text.encode()) <= 255
+    ch.conn.channel().sync()
+
+
+# ---- K9: timestamps --------------------------------------------------------------------------
+@pytest.mark.parametrize("stamp", [0, 2**63 - 1, 2**63, 2**64 - 1])
+def test_k9_timestamps_come_back(ch, stamp):
+    queue = ch.declare("", exclusive=True).queue
+    ch.publish("", queue, "m", timestamp=stamp, headers={"t": wire.Val("T", stamp)})
+    event = ch.get_wait(queue)
+    assert event.props["timestamp"] == stamp
+    assert event.typed_headers["t"] == wire.Val("T", stamp)
+
+
+# ---- K10: prefetch lowered below what is out -------------------------------------------------
+@pytest.mark.parametrize("global_", [False, True])
+def test_k10_prefetch_below_what_is_unacknowledged(running, global_):
+    chan = running.raw().channel()
+    queue = chan.declare("", exclusive=True).queue
+    chan.qos(10, global_=global_)
+    chan.consume(queue)
+    for n in range(20):
+        chan.publish("", queue, str(n))
+    tags = [chan.deliver().delivery_tag for _ in range(10)]
+    chan.qos(3, global_=global_)
+    chan.expect_nothing(0.1)
+    before = running.cpu_s()
+    time.sleep(0.5)
+    assert running.cpu_s() - before < 0.2 * SLOW            # nothing spins
+    if not global_:                                         # counts for later consumers only
+        chan.ack(tags[0])
+        assert chan.deliver().body == b"10"
+        return
+    for tag in tags[:7]:
+        chan.ack(tag)
+    chan.expect_nothing(0.1)
+    chan.ack(tags[7])
+    assert chan.deliver().body == b"10"
+    chan.expect_nothing(0.1)
+
+
+@pytest.mark.parametrize("count", [0, 65535])
+@pytest.mark.parametrize("global_", [False, True])
+def test_k10_widest_prefetch(ch, count, global_):
+    queue = ch.declare("", exclusive=True).queue
+    ch.qos(1, global_=global_)
+    ch.qos(count, global_=global_)
+    for n in range(300):
+        ch.publish("", queue, str(n))
+    ch.consume(queue)
+    assert [int(ch.deliver().body) for _ in range(300)] == list(range(300))
+
+
+# ---- K13: a socket that dies in the middle of a delivery -------------------------------------
+def test_k13_one_copy_at_its_old_place(running):
+    ch = running.raw().channel()
+    ch.declare("k13")
+    for n in range(20):
+        ch.publish("", "k13", bytes([65 + n]) * 300000)
+    ch.wait_count("k13", 20)
+    victim = running.raw()
+    chan = victim.channel()
+    chan.qos(12)
+    chan.send("basic.consume", queue="k13", consumer_tag="t")
+    victim.read_exact(400000)                # in the middle of the second message
+    victim.abort()
+    ch.wait_count("k13", 20)
+    got = [ch.get_wait("k13") for _ in range(20)]
+    assert [e.body[:1] for e in got] == [bytes([65 + n]) for n in range(20)]
+    assert all(e.body == e.body[:1] * 300000 for e in got)
+    assert got[0].redelivered is True and got[19].redelivered is False
+    assert ch.get("k13") is None
+
+
+# ---- K14: requeue, then cancel at once -------------------------------------------------------
+def test_k14_requeued_and_cancelled(running):
+    ch = running.raw().channel()
+    ch.declare("k14")
+    ch.consume("k14", tag="t")
+    for n in range(5):
+        ch.publish("", "k14", str(n))
+    for _ in range(5):
+        event = ch.deliver()
+    ch.conn.send_raw(
+        enc_frame(1, 1, enc_method("basic.nack", delivery_tag=event.delivery_tag, multiple=True,
+                                   requeue=True))
+        + enc_frame(1, 1, enc_method("basic.cancel", consumer_tag="t")))
+    names = set()
+    while "basic.cancel-ok" not in names:
+        names.add(ch.conn.read_event().name)
+    ch.close()
+    other = running.raw().channel()
+    other.consume("k14")
+    assert [other.deliver().body for _ in range(5)] == [str(n).encode() for n in range(5)]
+    other.expect_nothing(0.1)
+
+
+# ---- K15: topic patterns ---------------------------------------------------------------------
+@pytest.mark.parametrize("pattern,keys,not_keys", [
+    ("a.#", ["a", "a.b", "a."], ["", "b", "aa"]),
+    ("#.b", ["b", "a.b", ".b"], ["", "a", "b.a"]),
+    ("*.#.c", ["a.c", ".c", "a.b.c"], ["c", "", "a.c.b"]),
+    ("", [""], ["a", "."]),
+    ("#.#.#.#.#", ["", "a", "a.b.c"], []),
+])
+def test_k15_patterns(ch, pattern, keys, not_keys):
+    ch.exchange("k15", "topic")
+    queue = ch.declare("", exclusive=True).queue
+    ch.bind(queue, "k15", pattern)
+    for key in keys + not_keys:
+        ch.publish("k15", key, key)
+    assert ch.drain(queue) == keys
+    ch.call("exchange.delete", exchange="k15")
+
+
+def test_k15_hostile_patterns_stay_linear(running):
+    ch = running.raw().channel()
+    ch.exchange("k15", "topic")
+    queue = ch.declare("", exclusive=True).queue
+    for pattern in ("#.a." * 60 + "b", "#." * 120 + "b", "*.#." * 40 + "#.x", "#.*." * 50 + "y"):
+        ch.bind(queue, "k15", pattern[:255])
+    before = running.cpu_s()
+    for n in range(200):
+        ch.publish("k15", ("a." * 120 + "%d" % n)[:255], "m")
+    ch.sync()
+    assert running.cpu_s() - before < 2 * SLOW
+    served(running)
+
+
+# ---- K16: an exclusive queue declared anew while the old connection is cleaned up -----------
+def test_k16_the_new_queue_stays(running):
+    for _ in range(30):
+        old = running.raw()
+        old.channel().declare("k16", exclusive=True)
+        new = running.raw()
+        old.abort()
+        deadline = time.monotonic() + 5 * SLOW
+        while True:
+            chan = new.channel()
+            try:
+                chan.declare("k16", exclusive=True)
+                break
+            except wire.ChannelClosed as exc:
+                assert exc.code == 405 and time.monotonic() < deadline
+        chan.publish("", "k16", "m")
+        time.sleep(0.005)
+        assert chan.get_wait("k16").body == b"m"
+        chan.declare("k16", exclusive=True)
+        new.close()
+
+
+def test_short_strings_with_odd_bytes_in_tags(ch):
+    queue = ch.declare("", exclusive=True).queue
+    tag = b"\xff\x00\xfe"
+    ch.send("basic.consume", queue=queue, consumer_tag=tag)
+    assert ch.expect("basic.consume-ok").consumer_tag == tag
+    ch.publish("", queue, "m")
+    assert ch.deliver().consumer_tag == tag
+    assert enc_shortstr(tag) == b"\x03" + tag
