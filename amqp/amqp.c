@@ -41,19 +41,14 @@ amqp_accept(void *amqp, int fd)
 		connection_finish(c, false, "the node stops");
 }
 
-/* Each channel on the list once: one that has to wait puts itself back behind the last. */
+/* Each takes itself off the list; what has to wait for room in the output comes back with on_room. */
 static void
 send_confirms(struct amqp *a)
 {
-	struct channel *last = TAILQ_LAST(&a->confirming, confirming_list), *ch = NULL;
+	struct channel *ch;
 
-	while (ch != last) {
-		ch = TAILQ_FIRST(&a->confirming);
-		TAILQ_REMOVE(&a->confirming, ch, confirming_link);
-		ch->is_confirming = false;
-		if (ch->state == CHANNEL_OPEN && ch->conn->state == CONN_OPEN)
-			channel_send_confirms(ch);
-	}
+	while ((ch = TAILQ_FIRST(&a->confirming)) != NULL)
+		channel_send_confirms(ch);
 }
 
 bool

@@ -35,7 +35,9 @@ struct amqp {
 	uint32_t connection_count;
 	uint64_t content_in_flight;		/* bytes of content not complete yet, all connections */
 	struct reply_to *reply_to;		/* borrowed: hash of those who take direct replies, by id (reply_to.c) */
+	uint64_t reply_number;			/* messages with an address for direct replies so far */
 	bool hard_seen;				/* parked channels were looked at for the hard memory limit */
+	uint64_t alarm_seen;			/* and put in order for this memory alarm (memory.alarms); 0: not */
 	bool told_blocked;			/* some connection was told connection.blocked and not yet the end of it */
 	bool stopping;
 };

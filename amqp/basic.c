@@ -157,13 +157,6 @@ basic_on_cancel(const struct method_call *call)
 	return NULL;
 }
 
-/* Ours carry nowait, so no answer is due. */
-const struct error *
-basic_on_cancel_ok(UNUSED const struct method_call *call)
-{
-	return error_make(E_COMMAND_INVALID, "unimplemented method");
-}
-
 /* --- get ---------------------------------------------------------------- */
 
 const struct error *

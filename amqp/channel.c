@@ -44,7 +44,7 @@ channel_end_session(struct channel *ch)
 {
 	if (ch->is_ended)
 		return;
-	/* What was taken is confirmed before the channel's end is told. */
+	/* What was taken is confirmed before the channel's end is told, as far as the output has room. */
 	if (ch->mode == MODE_CONFIRM)
 		channel_send_confirms(ch);
 	ch->is_ended = true;

@@ -19,7 +19,7 @@
 struct reply_to;
 struct tx;
 
-/* CLOSING: we sent channel.close, frames are dropped. */
+/* CLOSING: its session has ended. Where we sent channel.close, frames are dropped until close-ok. */
 enum channel_state { CHANNEL_OPEN, CHANNEL_CLOSING };
 enum channel_mode { MODE_PLAIN, MODE_CONFIRM, MODE_TX };
 /* What kind of frame is expected next. */
@@ -114,10 +114,14 @@ bool channel_park(struct channel *ch, const uint8_t *frame, size_t n, const stru
 void channel_keep_parked(struct channel *ch, const uint8_t *frame, size_t n);
 /* Resumes those that may go on; true: more to do. */
 bool parked_run(struct amqp *a);
-/* The channel goes: what it kept is freed. */
+/* The channel goes: what it kept is dropped. */
 void park_forget(struct channel *ch);
 /* A parked channel got a delivery: it may publish one more. */
 void park_on_delivery(struct channel *ch);
+/* A parked channel whose connection was not read because of its output, which has room again. */
+void park_on_room(struct channel *ch);
+/* connection.close came while channels are parked: does it have to wait? True: reading stops before it. */
+bool park_delays_close(struct connection *c);
 
 /* Write one message with its method, header and body frames to the channel's output, and look at
  * the bounds of that. prefix: as in struct consumer. */

@@ -37,20 +37,13 @@ channel_close(const struct method_call *call)
 	struct span text = codec_span(args->reply_text);
 
 	if (args->reply_code >= 300)
-		connection_log(c, LOG_WARNING, "client closes channel %u: %u %.*s", ch->id,
-		    args->reply_code, SPAN_FMT(text));
+		connection_log_some(c, LOG_WARNING, CONN_REFUSALS,
+		    "client closes channel %u: %u %.*s", ch->id, args->reply_code, SPAN_FMT(text));
 	ch->state = CHANNEL_CLOSING;
 	channel_end_session(ch);
 	codec_send_empty(c, ch->id, AMQP_CHANNEL_CLOSE_OK_METHOD);
 	connection_drop_channel(c, ch->id);
 	return NULL;
-}
-
-/* On a channel that is being closed frame.c takes it; on an open one nobody waits for it. */
-const struct error *
-channel_close_ok(const struct method_call *call)
-{
-	return channel_unimplemented(call);
 }
 
 const struct error *
@@ -65,10 +58,11 @@ channel_flow(const struct method_call *call)
 	return NULL;
 }
 
+/* Answers to what we did not ask: flow-ok; cancel-ok (ours carry nowait); close-ok on an open channel (on one that we
+ * closed frame.c takes it). */
 const struct error *
-channel_unimplemented(const struct method_call *call)
+channel_unimplemented(UNUSED const struct method_call *call)
 {
-	(void)call;
 	return error_make(E_COMMAND_INVALID, "unimplemented method");
 }
 

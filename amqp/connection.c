@@ -4,7 +4,7 @@
  * The happy path: connection_new, the handshake (handshake.c), frames (frame.c), the client's connection.close,
  * connection_finish, connection_free by amqp_reap.
  *
- * Otherwise: connection_fail says why in connection.close and waits for close-ok, at most CONN_LINGER_MS; before OPENING
+ * Otherwise: connection_refuse says why in connection.close and waits for close-ok, at most CONN_LINGER_MS; before OPENING
  * nothing is said. on_end is the peer's going without a word. Whichever it is, the broker's side of all channels ends
  * there and then, so that messages are back and exclusive names are free before the peer hears of it; memory is freed
  * at the end of the turn, because a caller further up may still look at it. */
@@ -88,6 +88,7 @@ connection_new(struct amqp *a, int fd)
 	client_init(&c->client, a->broker);
 	c->client.connected_at_ms = a->loop->now_ms;
 	c->payload_max = CONN_EARLY_PAYLOAD;
+	c->refusals.burst = CONN_OWN_REFUSALS;
 	c->frame_max = FRAME_MIN;
 	LIST_INSERT_HEAD(&a->connections, c, link);
 	a->connection_count++;
@@ -154,6 +155,24 @@ connection_end_sessions(struct connection *c)
 	client_drop_exclusive(&c->client);
 }
 
+bool
+connection_must_wait(struct connection *c)
+{
+	for (uint32_t i = 0; i < c->channel_slots; i++) {
+		struct channel *ch = c->channel[i];
+
+		if (ch == NULL || ch->state != CHANNEL_OPEN)
+			continue;
+		if (session_must_wait(&ch->session)) {
+			transport_again(c->io);
+			return true;
+		}
+		ch->state = CHANNEL_CLOSING;
+		channel_end_session(ch);
+	}
+	return false;
+}
+
 void
 connection_finish(struct connection *c, bool flush, const char *reason)
 {
@@ -166,7 +185,7 @@ connection_finish(struct connection *c, bool flush, const char *reason)
 	connection_set_state(c, CONN_CLOSED);
 	c->is_deaf = true;
 	if (reason != NULL)
-		connection_log(c, LOG_INFO, "connection closed: %s", reason);
+		connection_log_some(c, LOG_INFO, CONN_LINES, "connection closed: %s", reason);
 	if (flush)
 		transport_close_after_flush(c->io, CONN_LINGER_MS);
 	else
@@ -213,8 +232,12 @@ on_room(void *conn)
 	for (uint32_t i = 0; i < c->channel_slots; i++) {
 		struct channel *ch = c->channel[i];
 
-		if (ch != NULL && ch->state == CHANNEL_OPEN && confirm_pending(&ch->confirms))
+		if (ch == NULL || ch->state != CHANNEL_OPEN)
+			continue;
+		if (confirm_pending(&ch->confirms))
 			channel_mark_confirming(ch);
+		if (ch->is_parked)
+			park_on_room(ch);
 	}
 	client_output_room(&c->client);
 }
@@ -231,27 +254,28 @@ log_end(const struct connection *c, enum transport_end why, int err)
 			connection_log(
 			    c, LOG_DEBUG, "connection closed: the refused client is gone");
 		else if (c->state < CONN_OPEN)
-			connection_log(c, LOG_WARNING,
+			connection_log_some(c, LOG_WARNING, CONN_REFUSALS,
 			    "client closed TCP connection during the handshake, in state %s",
 			    connection_state_name(c->state));
 		else if (c->state == CONN_OPEN)
-			connection_log(c, LOG_WARNING, "client unexpectedly closed TCP connection");
+			connection_log_some(c, LOG_WARNING, CONN_REFUSALS,
+			    "client unexpectedly closed TCP connection");
 		else
-			connection_log(c, LOG_INFO,
+			connection_log_some(c, LOG_INFO, CONN_LINES,
 			    "connection closed: client closed TCP connection without close-ok");
 		break;
 	case END_RESET:
-		connection_log(c, LOG_WARNING,
+		connection_log_some(c, LOG_WARNING, CONN_REFUSALS,
 		    "client unexpectedly closed TCP connection: %s in state %s",
 		    err != 0 ? strerror(err) : "reset", connection_state_name(c->state));
 		break;
 	case END_STALLED:
-		connection_log(c, LOG_WARNING,
+		connection_log_some(c, LOG_WARNING, CONN_REFUSALS,
 		    "connection closed: the client took no byte for 30 s, %zu wait for it",
 		    c->io->pending);
 		break;
 	case END_ERROR:
-		connection_log(c, LOG_WARNING, "connection closed: %s",
+		connection_log_some(c, LOG_WARNING, CONN_REFUSALS, "connection closed: %s",
 		    err != 0 ? strerror(err) : "error of the socket");
 		break;
 	}
@@ -277,19 +301,20 @@ on_unref(void *piece)
 /* --- refusals ------------------------------------------------------------------------------------- */
 
 static void
-log_refusal(
-    const struct connection *c, const char *what, uint16_t channel_id, const struct error *e)
+log_refusal(struct connection *c, const char *what, uint16_t channel_id, const struct error *e)
 {
 	const struct method *m = method_find(e->class_id, e->method_id);
 	char method[64] = "", channel[32] = "";
 
+	if (!log_allowed(&c->refusals))
+		return;
 	if (m != NULL)
 		snprintf(method, sizeof method, ", %s", method_name(m));
 	else if (e->class_id != 0)
 		snprintf(method, sizeof method, ", method %u.%u", e->class_id, e->method_id);
 	if (channel_id != 0)
 		snprintf(channel, sizeof channel, ", channel %u", channel_id);
-	connection_log(c, LOG_WARNING, "%s in state %s%s%s: %u %s", what,
+	connection_log_some(c, LOG_WARNING, CONN_REFUSALS, "%s in state %s%s%s: %u %s", what,
 	    connection_state_name(c->state), channel, method, e->code, e->text);
 }
 
@@ -341,12 +366,6 @@ fail(struct connection *c, uint16_t channel_id, const struct error *e)
 }
 
 void
-connection_fail(struct connection *c, const struct error *e)
-{
-	fail(c, 0, e);
-}
-
-void
 connection_fail_deaf(struct connection *c, const struct error *e)
 {
 	if (c->state == CONN_CLOSING) {
@@ -358,8 +377,8 @@ connection_fail_deaf(struct connection *c, const struct error *e)
 		connection_finish(c, true, NULL);
 }
 
-void
-channel_fail(struct connection *c, uint16_t channel_id, struct channel *ch, const struct error *e)
+static void
+channel_fail(struct connection *c, struct channel *ch, const struct error *e)
 {
 	amqp_channel_close_t args = {
 		.reply_code = e->code,
@@ -368,12 +387,12 @@ channel_fail(struct connection *c, uint16_t channel_id, struct channel *ch, cons
 		.method_id = e->method_id,
 	};
 
-	assert(ch->state == CHANNEL_OPEN && ch->id == channel_id);
+	assert(ch->state == CHANNEL_OPEN);
 	c->client.broker->stats.errors_channel++;
-	log_refusal(c, "channel error", channel_id, e);
+	log_refusal(c, "channel error", ch->id, e);
 	ch->state = CHANNEL_CLOSING;
 	channel_end_session(ch);
-	codec_send(c, channel_id, AMQP_CHANNEL_CLOSE_METHOD, &args);
+	codec_send(c, ch->id, AMQP_CHANNEL_CLOSE_METHOD, &args);
 }
 
 void
@@ -388,7 +407,7 @@ connection_refuse(struct connection *c, uint16_t channel_id, const struct error 
 	if (c->state != CONN_OPEN || e->scope == ERROR_CONNECTION || ch == NULL)
 		fail(c, channel_id, &named);
 	else if (ch->state == CHANNEL_OPEN)
-		channel_fail(c, channel_id, ch, &named);
+		channel_fail(c, ch, &named);
 }
 
 /* --- channel table -------------------------------------------------------------------------------- */
@@ -438,7 +457,7 @@ connection_tell_blocked(struct connection *c, const char *reason)
 		return;
 	c->blocked_told = true;
 	c->client.state = "blocked";
-	connection_log(c, LOG_INFO, "publishing is blocked: %s", reason);
+	connection_log_some(c, LOG_INFO, CONN_REFUSALS, "publishing is blocked: %s", reason);
 	if (c->can_blocked)
 		codec_send(c, 0, AMQP_CONNECTION_BLOCKED_METHOD, &args);
 }
@@ -450,7 +469,7 @@ connection_tell_unblocked(struct connection *c)
 		return;
 	c->blocked_told = false;
 	c->client.state = states[c->state].shown;
-	connection_log(c, LOG_INFO, "publishing is no longer blocked");
+	connection_log_some(c, LOG_INFO, CONN_REFUSALS, "publishing is no longer blocked");
 	if (c->can_blocked)
 		codec_send_empty(c, 0, AMQP_CONNECTION_UNBLOCKED_METHOD);
 }

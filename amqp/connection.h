@@ -14,6 +14,7 @@
 
 #include "amqp/amqp.h"
 #include "base/attr.h"
+#include "base/log.h"
 #include "base/wheel.h"
 #include "broker/client.h"
 #include "broker/error.h"
@@ -44,6 +45,7 @@ struct connection {
 	uint64_t parked_bytes;			/* frames of parked channels */
 	struct wheel_node timer;		/* handshake, then heartbeats, then the wait for close-ok */
 	uint64_t heard_ms;			/* silence of the peer counts from here at the earliest */
+	struct log_limit refusals;		/* lines about its own misuse */
 	char *early_error;			/* owned: text of a login refusal that is held back a little; NULL: none */
 	LIST_ENTRY(connection) link;		/* amqp->connections, then amqp->dead */
 };
@@ -52,7 +54,10 @@ enum {
 	CONN_EARLY_PAYLOAD = 8192,		/* before connection.tune-ok; RabbitMQ 3.13 has the same */
 	CONN_CHANNELS_FIRST = 4,		/* slots of the channel array at first */
 	CONN_TURN_AWAY_MS = 100,		/* how long a refused login waits for its answer */
-	CONN_LINGER_MS = 5000			/* how long we wait for close-ok, or for the peer to take what we sent */
+	CONN_LINGER_MS = 5000,			/* how long we wait for close-ok, or for the peer to take what we sent */
+	CONN_LINES = 1000,			/* of the log, in 10 s: that a connection begins or ends as it should */
+	CONN_REFUSALS = 200,			/* and of each kind of misuse; of one connection's channels: */
+	CONN_OWN_REFUSALS = 20
 };
 
 /* One that was accepted: the handshake begins, and its time. Takes over fd. */
@@ -66,16 +71,22 @@ const char *connection_state_name(enum connection_state s);
 
 /* One line about this connection. */
 #define connection_log(c, level, ...) log_line((level), &(c)->client.who, __VA_ARGS__)
+/* The same where clients decide how many there are: one that does the same wrong thing in a loop, a crowd that connects
+ * again and again. At most `lines` from this place in 10 s, and how many were held back. */
+#define connection_log_some(c, level, lines, ...) \
+	do { \
+		static struct log_limit log_some = { .burst = (lines) }; \
+		if (log_allowed(&log_some)) \
+			connection_log(c, level, __VA_ARGS__); \
+	} while (0)
 
 /* The one way out, safe to call twice: channels go, the client's record goes, the transport is closed (after a flush if
  * `flush`), the struct is freed by amqp_reap(). reason is for the log. */
 void connection_finish(struct connection *c, bool flush, const char *reason);
 
-/* Sends connection.close for a refusal and waits for close-ok; before OPEN it closes without a word (logged). */
-void connection_fail(struct connection *c, const struct error *e);
-/* Sends channel.close and lets the channel drain until close-ok. */
-void channel_fail(struct connection *c, uint16_t channel_id, struct channel *ch, const struct error *e);
-/* Either, by the refusal's scope. class_id and method_id name the method that was refused (0, 0: none). */
+/* Sends channel.close and lets the channel drain until close-ok, or connection.close and waits for close-ok, by the
+ * refusal's scope; before OPENING the connection is closed without a word. Logged. class_id and method_id name the
+ * method that was refused (0, 0: none). */
 void connection_refuse(struct connection *c, uint16_t channel_id, const struct error *e, uint16_t class_id,
     uint16_t method_id);
 
@@ -99,7 +110,10 @@ connection_channel(const struct connection *c, uint16_t id)
 
 /* The broker's side of everything it holds ends now: unacknowledged messages go back, exclusive queues go. */
 void connection_end_sessions(struct connection *c);
-/* connection_fail where the bytes that follow cannot be read as frames: nothing is read any more, not even close-ok. */
+/* The same as far as a turn allows, before connection.close is answered. True: not all is back, and the frame is to be
+ * shown again. */
+bool connection_must_wait(struct connection *c);
+/* An error after which the bytes that follow cannot be told apart: nothing is read any more, not even close-ok. */
 void connection_fail_deaf(struct connection *c, const struct error *e);
 /* Sends connection.close and waits for its answer, without counting or logging. */
 void connection_say_close(struct connection *c, const struct error *e);

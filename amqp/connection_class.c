@@ -14,8 +14,8 @@ connection_close(const struct method_call *call)
 	struct span text = codec_span(args->reply_text);
 
 	if (args->reply_code >= 300)
-		connection_log(c, LOG_WARNING, "client closes the connection: %u %.*s",
-		    args->reply_code, SPAN_FMT(text));
+		connection_log_some(c, LOG_WARNING, CONN_REFUSALS,
+		    "client closes the connection: %u %.*s", args->reply_code, SPAN_FMT(text));
 	/* before close-ok, so that whoever reads it finds its messages back and its names free */
 	connection_end_sessions(c);
 	codec_send_empty(c, 0, AMQP_CONNECTION_CLOSE_OK_METHOD);

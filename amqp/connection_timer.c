@@ -34,8 +34,8 @@ heartbeat_fire(struct connection *c, uint64_t now_ms)
 	heard_ms = c->io->last_read_ms > c->heard_ms ? c->io->last_read_ms : c->heard_ms;
 	drop_at_ms = heard_ms + 4 * half_ms;
 	if (now_ms >= drop_at_ms) {
-		connection_log(
-		    c, LOG_WARNING, "missed heartbeats from client, timeout: %us", c->heartbeat_s);
+		connection_log_some(c, LOG_WARNING, CONN_REFUSALS,
+		    "missed heartbeats from client, timeout: %us", c->heartbeat_s);
 		connection_finish(c, false, NULL);
 		return;
 	}
@@ -80,7 +80,7 @@ fire(struct wheel_node *node, uint64_t now_ms)
 	case CONN_SECURING:
 	case CONN_TUNING:
 	case CONN_OPENING:
-		connection_log(c, LOG_WARNING,
+		connection_log_some(c, LOG_WARNING, CONN_REFUSALS,
 		    "handshake not done after %lu ms (limits.handshake), in state %s",
 		    (unsigned long)c->amqp->cfg->handshake_ms, connection_state_name(c->state));
 		connection_finish(c, false, NULL);

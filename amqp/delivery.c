@@ -8,7 +8,9 @@
  * size.
  *
  * A content header cannot be cut: one that is longer than the receiver's frame_max goes out whole,
- * as RabbitMQ sends it, because refusing it would leave a message that blocks its queue. */
+ * as RabbitMQ sends it. Most clients take it (pika, Java); others end the connection (librabbitmq,
+ * amqplib), and then have to ask for a larger frame_max. Refusing it here would help neither: the
+ * message would block its queue. */
 #include "amqp/channel.h"
 #include "amqp/codec.h"
 #include "amqp/frame.h"

@@ -102,20 +102,8 @@ exchange_on_delete(const struct method_call *call)
 	return err;
 }
 
-/* What bind and unbind share: rights and names. */
-static const struct error *
-check_ends(const struct client *client, struct span source, struct span destination)
-{
-	const struct error *err = permission_check(client, PERM_WRITE, "exchange", destination);
-
-	if (err == NULL)
-		err = name_not_default(destination);
-	if (err == NULL)
-		err = name_not_default(source);
-	if (err == NULL)
-		err = permission_check(client, PERM_READ, "exchange", source);
-	return err;
-}
+typedef const struct error *change_fn(const struct client *client, struct span source,
+    struct span destination, struct span key, const struct table *arguments);
 
 static const struct error *
 add(const struct client *client, struct span source, struct span destination, struct span key,
@@ -131,22 +119,50 @@ add(const struct client *client, struct span source, struct span destination, st
 	return err;
 }
 
-const struct error *
-exchange_on_bind(const struct method_call *call)
+/* What is not there is unbound already. */
+static const struct error *
+take(const struct client *client, struct span source, struct span destination, struct span key,
+    const struct table *arguments)
 {
-	const amqp_exchange_bind_t *args = call->decoded;
+	struct exchange *from = exchange_find(client->vhost, source);
+	struct exchange *to = exchange_find(client->vhost, destination);
+
+	if (from == NULL || to == NULL)
+		return NULL;
+	return binding_remove(from, NULL, to, key, arguments);
+}
+
+/* What bind and unbind share: names and rights. */
+static const struct error *
+change_binding(const struct method_call *call, const amqp_exchange_bind_t *args, change_fn *change)
+{
 	const struct client *client = &call->conn->client;
 	uint8_t source_buf[255], destination_buf[255];
 	struct span source = name_clean(args->source, source_buf);
 	struct span destination = name_clean(args->destination, destination_buf);
 	struct table *arguments = NULL;
-	const struct error *err = check_ends(client, source, destination);
+	const struct error *err = permission_check(client, PERM_WRITE, "exchange", destination);
 
+	if (err == NULL)
+		err = name_not_default(destination);
+	if (err == NULL)
+		err = name_not_default(source);
+	if (err == NULL)
+		err = permission_check(client, PERM_READ, "exchange", source);
 	if (err == NULL)
 		err = name_table(&args->arguments, &arguments);
 	if (err == NULL)
-		err = add(client, source, destination, codec_span(args->routing_key), arguments);
+		err = change(client, source, destination, codec_span(args->routing_key), arguments);
 	table_free(&arguments);
+	return err;
+}
+
+const struct error *
+exchange_on_bind(const struct method_call *call)
+{
+	const amqp_exchange_bind_t *args = call->decoded;
+	const struct error *err = change_binding(call, args, add);
+
 	if (err == NULL && !args->nowait)
 		codec_send_empty(call->conn, call->channel_id, AMQP_EXCHANGE_BIND_OK_METHOD);
 	return err;
@@ -156,24 +172,14 @@ const struct error *
 exchange_on_unbind(const struct method_call *call)
 {
 	const amqp_exchange_unbind_t *args = call->decoded;
-	const struct client *client = &call->conn->client;
-	uint8_t source_buf[255], destination_buf[255];
-	struct span source = name_clean(args->source, source_buf);
-	struct span destination = name_clean(args->destination, destination_buf);
-	struct table *arguments = NULL;
-	const struct error *err = check_ends(client, source, destination);
-	struct exchange *from, *to;
+	const amqp_exchange_bind_t same = {
+		.destination = args->destination,
+		.source = args->source,
+		.routing_key = args->routing_key,
+		.arguments = args->arguments,
+	};
+	const struct error *err = change_binding(call, &same, take);
 
-	if (err == NULL)
-		err = name_table(&args->arguments, &arguments);
-	if (err != NULL)
-		return err;
-	/* what is not there is unbound already */
-	from = exchange_find(client->vhost, source);
-	to = exchange_find(client->vhost, destination);
-	if (from != NULL && to != NULL)
-		err = binding_remove(from, NULL, to, codec_span(args->routing_key), arguments);
-	table_free(&arguments);
 	if (err == NULL && !args->nowait)
 		codec_send_empty(call->conn, call->channel_id, AMQP_EXCHANGE_UNBIND_OK_METHOD);
 	return err;

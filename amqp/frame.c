@@ -14,6 +14,7 @@
 #include "amqp/codec.h"
 #include "amqp/connection.h"
 #include "amqp/method.h"
+#include "base/clock.h"
 #include "base/config.h"
 #include "broker/broker.h"
 
@@ -158,6 +159,12 @@ refuse_undecodable(struct connection *c, uint16_t channel, uint32_t id, struct s
 
 /* --- methods -------------------------------------------------------------------------------------- */
 
+static void
+check_output(struct connection *c)
+{
+	connection_check_output(c, c->amqp->cfg->output, c->amqp->cfg->output_max);
+}
+
 /* One method whose place is right: form, decoding, handler. */
 static void
 call_method(struct connection *c, struct channel *ch, uint16_t channel, const struct method *m,
@@ -173,6 +180,12 @@ call_method(struct connection *c, struct channel *ch, uint16_t channel, const st
 		refuse_undecodable(c, channel, id, raw);
 		return;
 	}
+	if (m != &methods[METHOD_BASIC_PUBLISH] && !method_texts_valid(m, raw)) {
+		/* RabbitMQ names the method on channel 0 only */
+		refuse_method(c, channel, error_make(E_FRAME_ERROR, "Malformed UTF-8 in shortstr"),
+		    channel == 0 ? id : 0);
+		return;
+	}
 	if (!m->raw) {
 		call.decoded = codec_decode(id, raw);
 		call.raw = span_of(NULL, 0);
@@ -184,11 +197,12 @@ call_method(struct connection *c, struct channel *ch, uint16_t channel, const st
 		}
 	}
 	method_count[m - methods]++;
+	c->client.broker->work += FRAME_LOOK; /* any of them may be slow */
 	e = m->fn(&call);
 	if (unlikely(e != NULL))
 		refuse_method(c, channel, e, id);
 	if (c->state != CONN_CLOSED)
-		connection_check_output(c, c->amqp->cfg->output, c->amqp->cfg->output_max);
+		check_output(c);
 }
 
 static void
@@ -211,11 +225,16 @@ method_on_zero(struct connection *c, uint32_t id, struct span raw)
 		    id);
 }
 
-static void
+/* Returns bytes taken: 0 for a connection.close that has to wait. */
+static size_t
 frame_on_zero(struct connection *c, const uint8_t *frame, uint32_t size)
 {
 	const uint8_t *payload = frame + FRAME_HEAD;
 
+	if (c->state == CONN_OPEN && frame[0] == FRAME_METHOD && size >= METHOD_HEAD &&
+	    get_be32(payload) == AMQP_CONNECTION_CLOSE_METHOD &&
+	    ((c->parked_bytes > 0 && park_delays_close(c)) || connection_must_wait(c)))
+		return 0;
 	switch (frame[0]) {
 	case FRAME_METHOD:
 		if (size < METHOD_HEAD)
@@ -230,6 +249,7 @@ frame_on_zero(struct connection *c, const uint8_t *frame, uint32_t size)
 		break;
 	default: refuse_channel_number(c, frame, size); break;
 	}
+	return FRAME_OVERHEAD + (size_t)size;
 }
 
 /* A number on which no channel is open: channel.open is the only thing to come. */
@@ -278,9 +298,10 @@ frame_on_closing(struct connection *c, struct channel *ch, const uint8_t *frame)
 	m = method_find((uint16_t)(id >> 16), (uint16_t)id);
 	if (m == &methods[METHOD_CHANNEL_CLOSE_OK])
 		connection_drop_channel(c, ch->id);
-	else if (m == &methods[METHOD_CHANNEL_CLOSE])
+	else if (m == &methods[METHOD_CHANNEL_CLOSE]) {
 		codec_send_empty(c, ch->id, AMQP_CHANNEL_CLOSE_OK_METHOD);
-	else if (m != NULL && (m->needs & FREE_CHANNEL) != 0)
+		check_output(c);
+	} else if (m != NULL && (m->needs & FREE_CHANNEL) != 0)
 		refuse_method(
 		    c, ch->id, error_make(E_CHANNEL_ERROR, "second 'channel.open' seen"), id);
 }
@@ -408,10 +429,8 @@ frame_handle(struct connection *c, uint8_t *p, const uint8_t *end)
 	size_t whole = FRAME_OVERHEAD + (size_t)size;
 	struct channel *ch;
 
-	if (unlikely(channel == 0)) {
-		frame_on_zero(c, p, size);
-		return whole;
-	}
+	if (unlikely(channel == 0))
+		return frame_on_zero(c, p, size);
 	if (unlikely(c->state != CONN_OPEN)) {
 		if (c->state != CONN_CLOSING)
 			refuse_plain(c, channel,
@@ -459,11 +478,30 @@ check_head(struct connection *c, const uint8_t *p, size_t n, uint32_t size)
 	return 0;
 }
 
+bool
+frame_share_used(const struct connection *c, struct frame_share *s)
+{
+	const struct broker *b = c->amqp->broker;
+	uint64_t now_us;
+
+	if (likely(b->work < s->look))
+		return false;
+	now_us = clock_mono_us();
+	if (s->until_us == 0)
+		s->until_us = now_us + c->amqp->loop->share_us;
+	if (now_us >= s->until_us)
+		return true;
+	s->look = b->work + FRAME_LOOK;
+	return false;
+}
+
 size_t
 frame_walk(struct connection *c, uint8_t *p, size_t n)
 {
 	uint8_t *start = p;
 	const uint8_t *end = p + n;
+	struct frame_share share = { .look = c->amqp->broker->work + FRAME_LOOK };
+	size_t used;
 
 	while ((size_t)(end - p) >= FRAME_HEAD) {
 		uint32_t size = get_be32(p + 3);
@@ -477,11 +515,16 @@ frame_walk(struct connection *c, uint8_t *p, size_t n)
 			    p[FRAME_HEAD + size], 0);
 			return n;
 		}
-		p += frame_handle(c, p, end);
+		used = frame_handle(c, p, end);
+		p += used;
 		if (unlikely(c->is_deaf))
 			return n;
-		if (unlikely(c->io->paused != 0))
+		if (unlikely(c->io->paused != 0 || used == 0))
 			break;
+		if (unlikely(frame_share_used(c, &share)) && p < end) {
+			transport_again(c->io);
+			break;
+		}
 	}
 	return (size_t)(p - start);
 }

@@ -52,7 +52,7 @@ refuse_header(struct connection *c, const uint8_t *p)
 
 	while (memcmp(p, others[i].begins, others[i].n) != 0)
 		i++;
-	connection_log(c, LOG_WARNING,
+	connection_log_some(c, LOG_WARNING, CONN_REFUSALS,
 	    "connection refused: the protocol is %s. First bytes: %02x %02x %02x %02x %02x %02x "
 	    "%02x %02x",
 	    others[i].what, p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7]);
@@ -234,8 +234,8 @@ refuse_login(struct connection *c, const char *mechanism, struct span name, cons
 	const struct error *e;
 
 	name.n = name.n > 255 ? 255 : name.n;
-	connection_log(c, LOG_WARNING, "login refused for user '%.*s' using mechanism %s: %s",
-	    SPAN_FMT(name), mechanism, why);
+	connection_log_some(c, LOG_WARNING, CONN_REFUSALS,
+	    "login refused for user '%.*s' using mechanism %s: %s", SPAN_FMT(name), mechanism, why);
 	if (c->failure_close) {
 		e = error_make(E_LOGIN_REFUSED,
 		    "Login was refused using authentication mechanism %s. "
@@ -274,14 +274,14 @@ connection_start_ok(const struct method_call *call)
 	while (i < COUNT_OF(mechanisms) && !span_is(mechanism, mechanisms[i].name))
 		i++;
 	if (i == COUNT_OF(mechanisms)) {
-		connection_log(c, LOG_WARNING,
+		connection_log_some(c, LOG_WARNING, CONN_REFUSALS,
 		    "connection refused: unknown authentication mechanism '%.*s'",
 		    SPAN_FMT(mechanism));
 		connection_turn_away(c);
 		return NULL;
 	}
 	if (!mechanisms[i].read(codec_span(args->response), &name, &password)) {
-		connection_log(c, LOG_WARNING,
+		connection_log_some(c, LOG_WARNING, CONN_REFUSALS,
 		    "connection refused: the response is not one of mechanism %s",
 		    mechanisms[i].name);
 		connection_turn_away(c);
@@ -315,7 +315,7 @@ check_tuned(
 {
 	if (value >= least && value <= most)
 		return true;
-	connection_log(c, LOG_WARNING,
+	connection_log_some(c, LOG_WARNING, CONN_REFUSALS,
 	    "connection refused: %s %u in connection.tune-ok is not within %u to %u", what, value,
 	    least, most);
 	return false;
@@ -360,8 +360,9 @@ connection_open(const struct method_call *call)
 	codec_send(c, 0, AMQP_CONNECTION_OPEN_OK_METHOD, &ok);
 	connection_set_state(c, CONN_OPEN);
 	connection_timer_heartbeats(c);
-	connection_log(c, LOG_INFO, "user '%s' authenticated and granted access to vhost '%s'%s%s",
-	    c->client.user->name, vh->name, c->client.name != NULL ? ", connection name: " : "",
+	connection_log_some(c, LOG_INFO, CONN_LINES,
+	    "user '%s' authenticated and granted access to vhost '%s'%s%s", c->client.user->name,
+	    vh->name, c->client.name != NULL ? ", connection name: " : "",
 	    c->client.name != NULL ? c->client.name : "");
 	return NULL;
 }

@@ -3,6 +3,7 @@
 #include "amqp/method.h"
 
 #include "amqp/connection.h"
+#include "base/utf8.h"
 #include "broker/table.h"
 
 #define IN(state) BIT(CONN_##state)
@@ -102,4 +103,21 @@ method_check(const struct method *m, struct span raw)
 		left -= size;
 	}
 	return left == 0;
+}
+
+bool
+method_texts_valid(const struct method *m, struct span raw)
+{
+	const uint8_t *p = raw.p;
+	size_t left = raw.n, size = 0;
+
+	for (const char *kind = m->arguments; *kind != '\0'; kind++) {
+		if (!argument_size(*kind, p, left, &size))
+			return false;
+		if (*kind == 's' && size > 1 && !utf8_valid(p + 1, size - 1))
+			return false;
+		p += size;
+		left -= size;
+	}
+	return true;
 }

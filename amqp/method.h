@@ -53,6 +53,9 @@ const struct method *method_find(uint16_t class_id, uint16_t method_id);	/* NULL
 const char *method_name(const struct method *m);	/* "basic.publish"; good until the next call */
 /* Do the arguments fill `raw` exactly, and are tables well-formed and not too deep? */
 bool method_check(const struct method *m, struct span raw);
+/* Are the short strings of arguments that passed method_check() UTF-8? Nobody asks it of basic.publish, whose names may
+ * be any bytes, as in RabbitMQ. */
+bool method_texts_valid(const struct method *m, struct span raw);
 
 #define AMQP_METHOD(c, m, ci, mi, a, n, s, f) method_fn f;
 #define AMQP_RAW AMQP_METHOD

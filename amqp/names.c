@@ -3,6 +3,7 @@
 #include "amqp/names.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -50,9 +51,11 @@ name_clean(amqp_bytes_t given, uint8_t *buf)
 const struct error *
 name_table(const amqp_table_t *given, struct table **out)
 {
-	if (table_from_amqp(given, out) != 0)
-		return error_make(E_SYNTAX_ERROR, "argument table cannot be read");
-	return NULL;
+	int rc = table_from_amqp(given, out);
+
+	if (rc == -ENOMEM)
+		return error_make(E_RESOURCE_ERROR, "no memory for an argument table");
+	return rc == 0 ? NULL : error_make(E_SYNTAX_ERROR, "argument table cannot be read");
 }
 
 const struct error *

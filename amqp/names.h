@@ -21,7 +21,8 @@ void name_declared(struct channel *ch, struct span name);
 /* Line ends are taken out of names in declare, delete, bind and unbind; buf holds 255 bytes. */
 struct span name_clean(amqp_bytes_t given, uint8_t *buf);
 
-/* Copies a decoded table; *out (owned) is NULL if it is empty. 502 for one that cannot be kept. */
+/* Copies a decoded table; *out (owned) is NULL if it is empty. 502 for one that cannot be kept, 506
+ * without memory. */
 const struct error *name_table(const amqp_table_t *given, struct table **out) MUSTUSE;
 
 /* 403 for "", the default exchange. */

@@ -202,6 +202,7 @@ deliver_replies(struct channel *ch, struct msg *m, const struct props *pr)
 	const struct vhost *vh = ch->session.client->vhost;
 	struct field list, item;
 
+	reply_to_begin(a);
 	if (reply_to_is_address(msg_key(m)))
 		reply_to_deliver(a, vh, msg_key(m), m);
 	if (!pr->has_cc)
@@ -308,8 +309,7 @@ channel_publish(
 		msg_unref(&m);
 		return err;
 	}
-	m->flags = (uint8_t)((pr->delivery_mode == 2 ? MSG_PERSISTENT : 0) |
-	                     (pr->headers.p != NULL ? MSG_HAS_HEADERS : 0));
+	m->flags = pr->delivery_mode == 2 ? MSG_PERSISTENT : 0;
 	m->prio = pr->priority;
 	return hand_on(ch, m, route, due_ms, mandatory);
 }

@@ -6,7 +6,6 @@
 #include "amqp/method.h"
 #include "amqp/names.h"
 #include "amqp/reply_to.h"
-#include "base/random.h"
 #include "broker/binding.h"
 #include "broker/exchange.h"
 #include "broker/permission.h"
@@ -14,19 +13,13 @@
 #include "broker/table.h"
 #include "broker/vhost.h"
 
-static uint32_t
-count32(uint64_t n)
-{
-	return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
-}
-
 static void
 send_declare_ok(
     const struct method_call *call, struct span name, uint64_t messages, uint32_t consumers)
 {
 	amqp_queue_declare_ok_t ok = {
 		.queue = codec_bytes(name),
-		.message_count = count32(messages),
+		.message_count = queue_count32(messages),
 		.consumer_count = consumers,
 	};
 
@@ -50,45 +43,6 @@ declare_reply_to(const struct method_call *call, struct span name)
 	return NULL;
 }
 
-/* A dead letter exchange needs read on the queue and write on the exchange; asked only of a new
- * queue. */
-static const struct error *
-check_dead_letter(const struct client *client, struct span name, const struct table *arguments)
-{
-	const struct error *err;
-	struct field f;
-
-	if (!table_find(table_span(arguments), "x-dead-letter-exchange", &f) || f.kind != 'S' ||
-	    queue_find(client->vhost, name) != NULL)
-		return NULL;
-	err = permission_check(client, PERM_READ, "queue", name);
-	if (err == NULL)
-		err = permission_check(client, PERM_WRITE, "exchange", f.bytes);
-	return err;
-}
-
-static const struct error *
-check_declare(const struct client *client, const struct queue_spec *spec)
-{
-	char generated[sizeof "amq.gen-" + RANDOM_NAME_SIZE];
-	struct span name = spec->name;
-	const struct error *err;
-
-	/* a reserved name is refused before rights are asked for */
-	if (span_starts(name, "amq."))
-		return NULL;
-	if (name.n == 0) {
-		/* as the name that the server will make: patterns can only mean its beginning */
-		memcpy(generated, "amq.gen-", 8);
-		random_name(generated + 8);
-		name = span_str(generated);
-	}
-	err = permission_check(client, PERM_CONFIGURE, "queue", name);
-	if (err == NULL)
-		err = check_dead_letter(client, name, spec->arguments);
-	return err;
-}
-
 static const struct error *
 declare(const struct method_call *call, struct span name, struct queue **q)
 {
@@ -104,8 +58,6 @@ declare(const struct method_call *call, struct span name, struct queue **q)
 		.arguments = arguments,
 	};
 
-	if (err == NULL)
-		err = check_declare(client, &spec);
 	if (err == NULL)
 		err = queue_declare(client->vhost, &spec, client, q);
 	table_free(&arguments);
@@ -146,18 +98,8 @@ bind_key(const struct channel *ch, amqp_bytes_t queue, amqp_bytes_t key)
 	return codec_span(key);
 }
 
-/* What bind and unbind share: names and rights. */
-static const struct error *
-check_ends(const struct client *client, struct span queue, struct span exchange)
-{
-	const struct error *err = permission_check(client, PERM_WRITE, "queue", queue);
-
-	if (err == NULL)
-		err = name_not_default(exchange);
-	if (err == NULL)
-		err = permission_check(client, PERM_READ, "exchange", exchange);
-	return err;
-}
+typedef const struct error *change_fn(const struct client *client, struct span queue,
+    struct span exchange, struct span key, const struct table *arguments);
 
 static const struct error *
 add(const struct client *client, struct span queue, struct span exchange, struct span key,
@@ -174,41 +116,16 @@ add(const struct client *client, struct span queue, struct span exchange, struct
 	return err;
 }
 
-const struct error *
-queue_on_bind(const struct method_call *call)
-{
-	const amqp_queue_bind_t *args = call->decoded;
-	const struct client *client = &call->conn->client;
-	uint8_t queue_buf[255], exchange_buf[255];
-	struct span queue, exchange = name_clean(args->exchange, exchange_buf);
-	struct table *arguments = NULL;
-	const struct error *err = name_queue(call->ch, args->queue, &queue);
-
-	if (err != NULL)
-		return err;
-	queue = name_clean(codec_bytes(queue), queue_buf);
-	err = check_ends(client, queue, exchange);
-	if (err == NULL)
-		err = name_table(&args->arguments, &arguments);
-	if (err == NULL)
-		err = add(client, queue, exchange,
-		    bind_key(call->ch, args->queue, args->routing_key), arguments);
-	table_free(&arguments);
-	if (err == NULL && !args->nowait)
-		codec_send_empty(call->conn, call->channel_id, AMQP_QUEUE_BIND_OK_METHOD);
-	return err;
-}
-
-/* What is not there is unbound already. */
+/* What is not there is unbound already, whoever owns the queue. */
 static const struct error *
 take(const struct client *client, struct span queue, struct span exchange, struct span key,
     const struct table *arguments)
 {
 	struct exchange *x = exchange_find(client->vhost, exchange);
+	struct queue *q = queue_find(client->vhost, queue);
 	const struct error *err;
-	struct queue *q;
 
-	if (x == NULL || queue_find(client->vhost, queue) == NULL)
+	if (x == NULL || q == NULL || !binding_exists(x, q, NULL, key, arguments))
 		return NULL;
 	err = queue_lookup(client->vhost, queue, client, &q);
 	if (err == NULL)
@@ -216,10 +133,10 @@ take(const struct client *client, struct span queue, struct span exchange, struc
 	return err;
 }
 
-const struct error *
-queue_on_unbind(const struct method_call *call)
+/* What bind and unbind share: names and rights. */
+static const struct error *
+change_binding(const struct method_call *call, const amqp_queue_bind_t *args, change_fn *change)
 {
-	const amqp_queue_unbind_t *args = call->decoded;
 	const struct client *client = &call->conn->client;
 	uint8_t queue_buf[255], exchange_buf[255];
 	struct span queue, exchange = name_clean(args->exchange, exchange_buf);
@@ -229,13 +146,43 @@ queue_on_unbind(const struct method_call *call)
 	if (err != NULL)
 		return err;
 	queue = name_clean(codec_bytes(queue), queue_buf);
-	err = check_ends(client, queue, exchange);
+	err = permission_check(client, PERM_WRITE, "queue", queue);
+	if (err == NULL)
+		err = name_not_default(exchange);
+	if (err == NULL)
+		err = permission_check(client, PERM_READ, "exchange", exchange);
 	if (err == NULL)
 		err = name_table(&args->arguments, &arguments);
 	if (err == NULL)
-		err = take(client, queue, exchange,
+		err = change(client, queue, exchange,
 		    bind_key(call->ch, args->queue, args->routing_key), arguments);
 	table_free(&arguments);
+	return err;
+}
+
+const struct error *
+queue_on_bind(const struct method_call *call)
+{
+	const amqp_queue_bind_t *args = call->decoded;
+	const struct error *err = change_binding(call, args, add);
+
+	if (err == NULL && !args->nowait)
+		codec_send_empty(call->conn, call->channel_id, AMQP_QUEUE_BIND_OK_METHOD);
+	return err;
+}
+
+const struct error *
+queue_on_unbind(const struct method_call *call)
+{
+	const amqp_queue_unbind_t *args = call->decoded;
+	const amqp_queue_bind_t same = {
+		.queue = args->queue,
+		.exchange = args->exchange,
+		.routing_key = args->routing_key,
+		.arguments = args->arguments,
+	};
+	const struct error *err = change_binding(call, &same, take);
+
 	if (err == NULL)
 		codec_send_empty(call->conn, call->channel_id, AMQP_QUEUE_UNBIND_OK_METHOD);
 	return err;

@@ -13,7 +13,6 @@
 #include "amqp/reply_to.h"
 
 #include <stdlib.h>
-#include <uthash.h>
 
 #include "amqp/channel.h"
 #include "amqp/codec.h"
@@ -22,6 +21,7 @@
 #include "base/log.h"
 #include "base/mac.h"
 #include "base/mem.h"
+#include "broker/map.h"
 
 enum {
 	RAW = 8 + 8 + MAC_SIZE,
@@ -33,6 +33,7 @@ enum {
 struct reply_to {
 	uint64_t id;
 	struct channel *ch; /* borrowed: owns us */
+	uint64_t last;      /* the message (amqp->reply_number) that came last */
 	UT_hash_handle hh;  /* in amqp->reply_to, by id */
 	char address[ADDRESS];
 	uint8_t tag_len;
@@ -187,6 +188,12 @@ reply_to_exists(struct amqp *a, const struct vhost *vh, struct span address)
 }
 
 void
+reply_to_begin(struct amqp *a)
+{
+	a->reply_number++;
+}
+
+void
 reply_to_deliver(struct amqp *a, const struct vhost *vh, struct span address, struct msg *m)
 {
 	static struct log_limit limit = { .burst = 5 };
@@ -197,6 +204,9 @@ reply_to_deliver(struct amqp *a, const struct vhost *vh, struct span address, st
 		a->broker->stats.drop_unroutable++;
 		return;
 	}
+	if (r->last == a->reply_number)
+		return;
+	r->last = a->reply_number;
 	c = r->ch->conn;
 	if (c->io->pending >= a->cfg->output_max) {
 		a->broker->stats.reply_to_dropped++;

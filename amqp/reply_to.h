@@ -46,7 +46,10 @@ struct span reply_to_address(const struct channel *ch);
 /* Is this an address that leads somewhere? */
 bool reply_to_exists(struct amqp *a, const struct vhost *vh, struct span address);
 
-/* Delivers m to the address, if it leads somewhere; m's reference stays the caller's. */
+/* Delivers m to the address, if it leads somewhere; m's reference stays the caller's. One message
+ * may name an address more than once and is delivered once: reply_to_begin() comes before its
+ * first. */
+void reply_to_begin(struct amqp *a);
 void reply_to_deliver(struct amqp *a, const struct vhost *vh, struct span address, struct msg *m);
 
 #endif

@@ -4,8 +4,8 @@
  * nothing); settlements leave the ring of deliveries when they come, and count at commit. Rollback
  * drops the publishes and puts the deliveries back as open; it requeues nothing.
  *
- * Bounded: TX_OPERATIONS_MAX operations, and TX_BYTES_MAX bytes of messages and what is kept about
- * them. */
+ * Bounded: TX_OPERATIONS_MAX operations, and TX_BYTES_MAX bytes of messages, of what is kept about
+ * them and of the entries that they will be. */
 #include "amqp/tx.h"
 
 #include <inttypes.h>
@@ -61,11 +61,19 @@ publish_size(uint32_t queues)
 	return sizeof(struct tx_publish) + queues * sizeof(uint64_t);
 }
 
+/* What it counts as: an entry in each queue too, though that comes only at commit. So the memory
+ * alarm comes before a commit and not by it: a publish can be held back, a commit not. */
+static size_t
+publish_cost(uint32_t queues)
+{
+	return publish_size(queues) + queues * sizeof(struct entry);
+}
+
 static void
 publish_free(struct tx *tx, struct tx_publish *p)
 {
 	TAILQ_REMOVE(&tx->publishes, p, link);
-	mem_sub(MEM_CONTENT, publish_size(p->count));
+	mem_sub(MEM_CONTENT, publish_cost(p->count));
 	if (p->m != NULL)
 		msg_unref(&p->m);
 	free(p);
@@ -124,15 +132,15 @@ const struct error *
 tx_publish(
     struct channel *ch, struct msg *m, const struct route *route, uint64_t due_ms, bool mandatory)
 {
-	size_t size = publish_size(route->count);
-	struct tx_publish *p = try_malloc(size);
+	size_t cost = publish_cost(route->count);
+	struct tx_publish *p = try_malloc(publish_size(route->count));
 	struct tx *tx = ch->tx;
 
 	if (p == NULL) {
 		msg_unref(&m);
 		return error_make(E_RESOURCE_ERROR, "no memory for the transaction");
 	}
-	mem_add(MEM_CONTENT, size);
+	mem_add(MEM_CONTENT, cost);
 	*p = (struct tx_publish){
 		.m = m,
 		.due_ms = due_ms,
@@ -144,7 +152,7 @@ tx_publish(
 		p->queue_id[i] = route->queue[i]->id;
 	TAILQ_INSERT_TAIL(&tx->publishes, p, link);
 	tx->publish_count++;
-	tx->bytes += m->body_size + m->meta_len + size;
+	tx->bytes += m->body_size + m->meta_len + cost;
 	if (route->count > tx->widest)
 		tx->widest = route->count;
 	return check_size(tx); /* refused: the channel closes, which rolls back */

@@ -5,21 +5,28 @@
  * anew with each byte. Both are had through the hook that makes a connection's bufferevent: we keep a
  * reference to it. evhttp ends one by telling the peer (shutdown), clearing the callbacks and dropping its
  * reference; by the missing callbacks a sweep knows the dead, and our reference going closes the socket. (The
- * socket must not be closed before the bufferevent's events are gone: its number would be used again.) (A filter that tells when it is
- * freed would be neater, but evhttp ends a connection when the filter is empty, with the answer still in
- * the bufferevent below it.) The sweep also shuts down the sockets whose request took too long, which
- * evhttp sees as the peer's end.
+ * socket must not be closed before the bufferevent's events are gone: its number would be used again. A filter
+ * that tells when it is freed would be neater, but evhttp ends a connection when the filter is empty, with the
+ * answer still in the bufferevent below it.) The sweep also shuts down the sockets whose request took too long,
+ * which evhttp sees as the peer's end.
  *
- * When accept fails for want of descriptors, or all connections are taken, the listening sockets rest. */
+ * When accept fails for want of descriptors, or all connections are taken, the listening sockets rest. In the
+ * second case the connections that were silent longest are ended, so that a crowd that only sits there keeps
+ * nobody else out for long.
+ *
+ * What evhttp cannot read it answers itself, with a page of HTML; on its way out that becomes JSON. */
 #include "mgmt/http.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <event2/http.h>
@@ -35,19 +42,22 @@
 enum {
 	SWEEP_MS = 100,
 	REST_MS = 100,
+	ACCEPTS_A_TURN = 64,
+	EVICT = 64, /* connections ended at once to make room */
 	METHODS = EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD | EVHTTP_REQ_PUT |
 	          EVHTTP_REQ_DELETE | EVHTTP_REQ_OPTIONS | EVHTTP_REQ_PATCH
 };
 
-/* Of one accepted connection; lives exactly as long as its bufferevent. */
+/* Of one accepted connection; goes with the sweep that finds evhttp done with it. */
 struct http_conn {
-	struct http *http;       /* borrowed; outlives its connections */
-	struct bufferevent *bev; /* borrowed: evhttp owns it */
+	struct bufferevent *bev; /* a counted reference */
 	uint64_t since_ms;       /* accepted, or the last complete request */
-	LIST_ENTRY(http_conn) link;
+	bool ended;              /* shut down by us */
+	bool answering;          /* the output is ours, not evhttp's */
+	TAILQ_ENTRY(http_conn) link;
 };
 
-LIST_HEAD(http_conn_list, http_conn);
+TAILQ_HEAD(http_conn_list, http_conn);
 
 struct http {
 	struct loop *loop; /* borrowed */
@@ -55,12 +65,17 @@ struct http {
 	struct evconnlistener *listener[CONFIG_LISTEN_MAX]; /* borrowed from ev */
 	unsigned listeners;
 	http_fn *fn;
-	void *arg; /* borrowed: the caller's */
-	struct http_conn_list conns;
+	void *arg;                     /* borrowed: the caller's */
+	struct http_conn_list conns;   /* in the order of since_ms */
 	struct wheel_node sweep, rest; /* sweep is armed only while there are connections */
 	bool full;                     /* not listening because of that */
+	uint64_t turn;                 /* of the loop, in which the last was accepted */
+	unsigned accepts;              /* in that turn */
 	struct http_stats stats;
+	LIST_ENTRY(http) link;
 };
+
+static LIST_HEAD(, http) servers = LIST_HEAD_INITIALIZER(servers);
 
 static void
 set_listening(struct http *h, bool on)
@@ -80,22 +95,104 @@ on_rested(struct wheel_node *node, UNUSED uint64_t now_ms)
 }
 
 static void
-on_accept_error(UNUSED struct evconnlistener *el, void *arg)
+rest(struct http *h, uint64_t ms)
+{
+	set_listening(h, false);
+	wheel_arm(h->loop->wheel, &h->rest, h->loop->now_ms + ms);
+}
+
+/* evhttp sees it as the peer's end. */
+static void
+end(struct http_conn *c)
+{
+	c->ended = true;
+	(void)shutdown(bufferevent_getfd(c->bev), SHUT_RDWR);
+}
+
+/* Ends those that were silent longest. */
+static void
+make_room(struct http *h, uint64_t now_ms)
 {
 	static struct log_limit lines = { .burst = 5 };
-	struct http *h = arg;
+	unsigned n = 0;
+	struct http_conn *c;
 
+	TAILQ_FOREACH (c, &h->conns, link) {
+		if (n == EVICT || now_ms < c->since_ms + HTTP_SILENT_MS)
+			break;
+		if (c->ended)
+			continue;
+		end(c);
+		n++;
+	}
+	h->stats.evicted += n;
+	if (n > 0 && log_allowed(&lines))
+		log_warning("no room for another management connection: of %u that are open the "
+		            "%u that were silent longest are ended",
+		    h->stats.open, n);
+}
+
+static struct http *
+find_server(const struct evconnlistener *el)
+{
+	struct http *h;
+
+	LIST_FOREACH (h, &servers, link)
+		for (unsigned i = 0; i < h->listeners; i++)
+			if (h->listener[i] == el)
+				return h;
+	return NULL;
+}
+
+/* The argument is that of the other callback, and so evhttp's. */
+static void
+on_accept_error(struct evconnlistener *el, UNUSED void *arg)
+{
+	static struct log_limit lines = { .burst = 5 };
+	struct http *h = find_server(el);
+
+	assert(h != NULL);
 	h->stats.accept_errors++;
 	if (log_allowed(&lines))
 		log_error("accept on the management port failed: %s", strerror(errno));
-	set_listening(h, false);
-	wheel_arm(h->loop->wheel, &h->rest, h->loop->now_ms + REST_MS);
+	make_room(h, h->loop->now_ms);
+	rest(h, REST_MS);
+}
+
+/* Turns a page of evhttp's into JSON with the same status. The end of the output is evhttp's to write at,
+ * its start is the socket's: hence the thaw. */
+static void
+on_output(struct evbuffer *out, const struct evbuffer_cb_info *info, void *arg)
+{
+	struct http_conn *c = arg;
+	char head[128], why[64] = "error";
+	ev_ssize_t n;
+	int status = 0;
+
+	if (c->answering || info->n_added == 0 ||
+	    evbuffer_search(out, "\r\n\r\n<HTML>", 10, NULL).pos < 0)
+		return;
+	n = evbuffer_copyout(out, head, sizeof head - 1);
+	head[n > 0 ? n : 0] = '\0';
+	if (sscanf(head, "HTTP/1.%*d %d %63[^\r\n]", &status, why) < 1 || status < 400)
+		return; /* behind a "100 Continue" that has not gone out yet it stays what it is */
+	c->answering = true;
+	(void)evbuffer_unfreeze(out, 1);
+	(void)evbuffer_drain(out, evbuffer_get_length(out));
+	(void)evbuffer_freeze(out, 1);
+	(void)snprintf(head, sizeof head, "{\"error\":\"bad_request\",\"reason\":\"%s\"}", why);
+	(void)evbuffer_add_printf(out,
+	    "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
+	    "Connection: close\r\n\r\n%s",
+	    status, why, strlen(head), head);
+	c->answering = false;
 }
 
 static void
 conn_free(struct http *h, struct http_conn *c)
 {
-	LIST_REMOVE(c, link);
+	TAILQ_REMOVE(&h->conns, c, link);
+	(void)evbuffer_remove_cb(bufferevent_get_output(c->bev), on_output, c);
 	(void)bufferevent_decref(c->bev);
 	free(c);
 	h->stats.open--;
@@ -118,21 +215,24 @@ sweep(struct http *h, uint64_t now_ms)
 {
 	struct http_conn *c, *next;
 
-	for (c = LIST_FIRST(&h->conns); c != NULL; c = next) {
-		next = LIST_NEXT(c, link);
+	for (c = TAILQ_FIRST(&h->conns); c != NULL; c = next) {
+		next = TAILQ_NEXT(c, link);
 		if (is_dead(c)) {
 			conn_free(h, c);
-		} else if (now_ms >= c->since_ms + HTTP_REQUEST_MS) {
+		} else if (!c->ended && now_ms >= c->since_ms + HTTP_REQUEST_MS) {
 			h->stats.timed_out++;
-			c->since_ms = now_ms;
-			(void)shutdown(bufferevent_getfd(c->bev), SHUT_RDWR);
+			end(c);
 		}
 	}
-	if (h->full && h->stats.open < HTTP_CONNECTIONS) {
-		h->full = false;
-		if (!wheel_armed(&h->rest))
-			set_listening(h, true);
+	if (!h->full)
+		return;
+	if (h->stats.open >= HTTP_CONNECTIONS) {
+		make_room(h, now_ms);
+		return;
 	}
+	h->full = false;
+	if (!wheel_armed(&h->rest))
+		set_listening(h, true);
 }
 
 static void
@@ -162,14 +262,32 @@ make_conn(struct event_base *base, void *arg)
 	c->since_ms = h->loop->now_ms;
 	h->stats.accepted++;
 	sweep(h, h->loop->now_ms);
-	LIST_INSERT_HEAD(&h->conns, c, link);
+	TAILQ_INSERT_TAIL(&h->conns, c, link);
+	if (evbuffer_add_cb(bufferevent_get_output(c->bev), on_output, c) == NULL)
+		log_error("no memory to watch the output of a management connection");
+	if (h->turn != h->loop->turns)
+		h->accepts = 0;
+	h->turn = h->loop->turns;
 	if (++h->stats.open >= HTTP_CONNECTIONS) {
 		h->full = true;
 		set_listening(h, false);
+	} else if (++h->accepts == ACCEPTS_A_TURN) {
+		rest(h, 1);
 	}
 	if (!wheel_armed(&h->sweep))
 		wheel_arm(h->loop->wheel, &h->sweep, h->loop->now_ms + SWEEP_MS);
 	return c->bev;
+}
+
+static struct http_conn *
+find_conn(struct http *h, const struct bufferevent *bev)
+{
+	struct http_conn *c;
+
+	TAILQ_FOREACH (c, &h->conns, link)
+		if (c->bev == bev)
+			return c;
+	return NULL;
 }
 
 static void
@@ -178,16 +296,19 @@ on_request(struct evhttp_request *req, void *arg)
 	struct http *h = arg;
 	struct bufferevent *bev =
 	    evhttp_connection_get_bufferevent(evhttp_request_get_connection(req));
+	struct http_conn *c = find_conn(h, bev);
 	struct transport_addr peer;
-	struct http_conn *c;
 
-	LIST_FOREACH (c, &h->conns, link)
-		if (c->bev == bev)
-			c->since_ms = h->loop->now_ms;
+	assert(c != NULL && !c->answering); /* made by make_conn, and not dead */
+	c->since_ms = h->loop->now_ms;
+	TAILQ_REMOVE(&h->conns, c, link);
+	TAILQ_INSERT_TAIL(&h->conns, c, link);
 	h->stats.requests++;
 	/* the real address: what the request says of itself decides nothing */
 	transport_addr_of(bufferevent_getfd(bev), &peer, NULL);
+	c->answering = true;
 	h->fn(h->arg, req, &peer);
+	c->answering = false;
 }
 
 struct http *
@@ -200,7 +321,7 @@ http_new(struct loop *l, http_fn *fn, void *arg)
 	h->arg = arg;
 	h->sweep.fire = on_sweep;
 	h->rest.fire = on_rested;
-	LIST_INIT(&h->conns);
+	TAILQ_INIT(&h->conns);
 	h->ev = evhttp_new(l->base);
 	if (h->ev == NULL) {
 		log_error("no memory for the HTTP server");
@@ -213,6 +334,7 @@ http_new(struct loop *l, http_fn *fn, void *arg)
 	evhttp_set_default_content_type(h->ev, NULL);
 	evhttp_set_bevcb(h->ev, make_conn, h);
 	evhttp_set_gencb(h->ev, on_request, h);
+	LIST_INSERT_HEAD(&servers, h, link);
 	return h;
 }
 
@@ -225,8 +347,9 @@ http_free(struct http **hp)
 	if (h == NULL)
 		return;
 	*hp = NULL;
+	LIST_REMOVE(h, link);
 	evhttp_free(h->ev); /* and with it the listening sockets and all connections */
-	while ((c = LIST_FIRST(&h->conns)) != NULL)
+	while ((c = TAILQ_FIRST(&h->conns)) != NULL)
 		conn_free(h, c);
 	wheel_disarm(h->loop->wheel, &h->sweep);
 	wheel_disarm(h->loop->wheel, &h->rest);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The HTTP server under mgmt/: libevent's, with the bounds that it does not have itself. Connections are
- * counted from the moment they are accepted; one that does not complete a request in time is ended. */
+ * counted from the moment they are accepted, at most 64 a turn; one that does not complete a request in
+ * time is ended, and at a limit those that were silent longest make room. All errors are JSON. */
 #ifndef MGMT_HTTP_H
 #define MGMT_HTTP_H
 
@@ -17,6 +18,7 @@ struct transport_addr;
 
 enum {
 	HTTP_CONNECTIONS = 256, /* over it the kernel's queue waits */
+	HTTP_SILENT_MS = 2000,  /* so old a connection may be ended to make room for others */
 	HTTP_REQUEST_MS =
 	    30 * 1000, /* from one complete request to the next, or to the end of idling */
 	HTTP_HEADERS_MAX = 16 << 10,
@@ -27,7 +29,7 @@ enum {
 typedef void http_fn(void *arg, struct evhttp_request *req, const struct transport_addr *peer);
 
 struct http_stats {
-	uint64_t accepted, requests, timed_out, accept_errors;
+	uint64_t accepted, requests, timed_out, evicted, accept_errors;
 	uint32_t open;
 };
 

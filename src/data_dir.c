@@ -56,28 +56,30 @@ lock_folder(const char *path, const char *name, char err[])
 	int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 
 	if (fd < 0) {
-		snprintf(err, DATA_DIR_ERROR, "data folder %s is not writable: %s", path,
-		    strerror(errno));
+		snprintf(err, DATA_DIR_ERROR, "data folder %s is not writable: %s (see --data)",
+		    path, strerror(errno));
 		return -1;
 	}
 	if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+		int why = errno;
+
 		read_owner(fd, owner, sizeof owner);
-		if (errno == EWOULDBLOCK)
+		if (why == EWOULDBLOCK)
 			snprintf(err, DATA_DIR_ERROR,
 			    "data folder %s is in use by another process%s%s%s; stop it or choose "
 			    "another with --data",
 			    path, owner[0] != '\0' ? " (" : "", owner, owner[0] != '\0' ? ")" : "");
 		else
 			snprintf(err, DATA_DIR_ERROR, "data folder %s cannot be locked: %s", path,
-			    strerror(errno));
+			    strerror(why));
 		close(fd);
 		return -1;
 	}
 	snprintf(owner, sizeof owner, "%ld\n", (long)getpid());
 	if (ftruncate(fd, 0) != 0 ||
 	    pwrite(fd, owner, strlen(owner), 0) != (ssize_t)strlen(owner)) {
-		snprintf(err, DATA_DIR_ERROR, "data folder %s is not writable: %s", path,
-		    strerror(errno));
+		snprintf(err, DATA_DIR_ERROR, "data folder %s is not writable: %s (see --data)",
+		    path, strerror(errno));
 		close(fd);
 		return -1;
 	}
@@ -93,8 +95,8 @@ data_dir_open(const char *path, char err[DATA_DIR_ERROR])
 	rc = make_folders(copy);
 	free(copy);
 	if (rc != 0) {
-		snprintf(
-		    err, DATA_DIR_ERROR, "data folder %s cannot be made: %s", path, strerror(-rc));
+		snprintf(err, DATA_DIR_ERROR, "data folder %s cannot be made: %s (see --data)",
+		    path, strerror(-rc));
 		return -1;
 	}
 	name = xasprintf("%s/lock", path);

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <event2/event.h>
@@ -137,6 +137,25 @@ say_unchanged(const struct config *old, const struct config *fresh)
 	}
 }
 
+static bool
+has_topology(const struct settings *s)
+{
+	return s->vhosts.count + s->exchanges.count + s->queues.count + s->bindings.count > 0;
+}
+
+/* Settings that came through a pipe are gone, and to wait for a new writer would be to stand still. */
+static bool
+can_reread(const char *file)
+{
+	struct stat st;
+
+	if (file == NULL || stat(file, &st) != 0 || S_ISREG(st.st_mode))
+		return true; /* one that is not there is a mistake that reading it tells */
+	log_error(
+	    "%s is no plain file and is read at the start only; the settings in force stay", file);
+	return false;
+}
+
 static void
 reload(struct node *n)
 {
@@ -144,7 +163,8 @@ reload(struct node *n)
 	struct settings fresh;
 
 	log_reopen();
-	crash_install(n->cfg->log_file);
+	if (!can_reread(n->settings->file))
+		return;
 	n->start->reread(n->start->arg, &fresh, &p);
 	for (uint32_t i = 0; i < p.count; i++)
 		log_error("%s", p.item[i]);
@@ -155,7 +175,11 @@ reload(struct node *n)
 		say_unchanged(n->cfg, &fresh.config);
 		config_reload(n->cfg, &fresh.config);
 		log_set_level((enum log_level)n->cfg->log_level);
-		log_info("settings were read again");
+		log_info("settings were read again%s",
+		    has_topology(&fresh)
+		        ? "; vhosts, exchanges, queues and bindings are declared at "
+		          "the start only"
+		        : "");
 	}
 	problems_fini(&p);
 	settings_fini(&fresh);
@@ -182,7 +206,7 @@ hold_signals(int how)
 	sigemptyset(&set);
 	for (size_t i = 0; i < COUNT_OF(signal_numbers); i++)
 		sigaddset(&set, signal_numbers[i]);
-	sigprocmask(how, &set, NULL);
+	pthread_sigmask(how, &set, NULL);
 }
 
 static void
@@ -208,6 +232,7 @@ static void PRINTF(2, 3) say_failed(const struct node *n, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
+	log_flush(); /* the reason comes last, not before what led to it */
 	fprintf(stderr, "hermes server: %s\n", text);
 	if (strcmp(n->cfg->log_file, "-") != 0)
 		log_error("%s", text);
@@ -232,29 +257,6 @@ connections_allowed(const struct node *n)
 		return (uint32_t)most;
 	}
 	return n->cfg->connections;
-}
-
-static bool
-has_ipv6(void)
-{
-	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	if (fd >= 0)
-		close(fd);
-	return fd >= 0 || errno != EAFNOSUPPORT;
-}
-
-/* "::" is the default; where the machine has no IPv6 it means every address that there is. */
-static void
-adapt_addresses(struct config_list *list)
-{
-	for (uint32_t i = 0; i < list->count; i++) {
-		if (strcmp(list->item[i], "::") != 0 || has_ipv6())
-			continue;
-		log_warning("this machine has no IPv6: listening on 0.0.0.0 in place of ::");
-		free(list->item[i]);
-		list->item[i] = xstrdup("0.0.0.0");
-	}
 }
 
 /* Each listener counts its own; with several addresses the sum is bounded here. */
@@ -290,7 +292,7 @@ open_ports(struct node *n)
 		port->listener = listener_open(n->loop, n->cfg, n->cfg->listen.item[i],
 		    n->cfg->port, n->connections_max, on_accept, port, &error);
 		if (port->listener == NULL) {
-			say_failed(n, "%s", error);
+			say_failed(n, "%s (see --port, --listen)", error);
 			return false;
 		}
 		n->amqp->listener[i] = port->listener;
@@ -322,7 +324,7 @@ open_management(struct node *n)
 		return true;
 	n->mgmt = mgmt_start(n->loop, n->broker, n->cfg, &info, &error);
 	if (n->mgmt == NULL)
-		say_failed(n, "%s", error);
+		say_failed(n, "%s (see --management-port, --listen)", error);
 	return n->mgmt != NULL;
 }
 
@@ -336,6 +338,8 @@ declare(struct node *n)
 	settings_declare(n->settings, n->broker, &p);
 	for (uint32_t i = 0; i < p.count; i++)
 		say_failed(n, "%s", p.item[i]);
+	if (p.more > 0)
+		say_failed(n, "and %" PRIu32 " more mistakes", p.more);
 	fine = p.count == 0;
 	problems_fini(&p);
 	return fine;
@@ -371,7 +375,7 @@ start_all(struct node *n)
 		    n->cfg->log_file, strerror(-rc));
 		return 1;
 	}
-	crash_install(n->cfg->log_file);
+	crash_install();
 	log_info("hermes %s starts, data in %s", HERMES_VERSION, n->cfg->data_dir);
 	log_warning("messages are kept in memory only: they are gone when this node stops");
 	if (n->start->pid_file != NULL &&
@@ -379,8 +383,6 @@ start_all(struct node *n)
 		say_failed(n, "%s", err);
 		return 1;
 	}
-	adapt_addresses(&n->cfg->listen);
-	adapt_addresses(&n->cfg->management_listen);
 	n->loop = loop_new();
 	n->broker = broker_new(n->cfg, n->loop->wheel, n->loop->now_ms);
 	n->amqp = amqp_new(n->loop, n->broker, n->cfg, HERMES_VERSION);

@@ -60,14 +60,41 @@ unknown_in_section(struct loader *l, const struct ynode *n, const char *section)
 	unknown_key(l, n, section, words, count);
 }
 
+/* The key that was meant by `port:`, `node.port:` or `node_port:` at the top, where only sections are; or NULL. */
+static const struct cfg_key *
+key_without_section(const char *name)
+{
+	for (size_t i = 0; i < cfg_key_count; i++) {
+		const char *path = cfg_keys[i].path;
+		size_t section = strcspn(path, "."), n = strlen(path);
+
+		if (cfg_keys[i].flags & CFG_LATER)
+			continue;
+		if (strcmp(name, path + section + 1) == 0)
+			return &cfg_keys[i];
+		if (strlen(name) == n && (name[section] == '.' || name[section] == '_') &&
+		    memcmp(name, path, section) == 0 &&
+		    strcmp(name + section + 1, path + section + 1) == 0)
+			return &cfg_keys[i];
+	}
+	return NULL;
+}
+
 /* Each section once, then the lists. */
 static void
 unknown_at_top(struct loader *l, const struct ynode *n)
 {
 	static char names[WORDS_MAX][32];
 	const char *words[WORDS_MAX], *const *lists;
+	const struct cfg_key *meant = key_without_section(n->key);
 	size_t count = 0, list_count;
 
+	if (meant != NULL) {
+		count = strcspn(meant->path, ".");
+		problem(l->p, n->line, "unknown key '%.64s'; nearest: '%s' under '%.*s:'", n->key,
+		    meant->path + count + 1, (int)count, meant->path);
+		return;
+	}
 	for (size_t i = 0; i < cfg_key_count; i++) {
 		size_t len = strcspn(cfg_keys[i].path, ".");
 

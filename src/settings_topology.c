@@ -18,6 +18,7 @@
 #include "broker/exchange.h"
 #include "broker/queue.h"
 #include "broker/table.h"
+#include "broker/user.h"
 #include "broker/vhost.h"
 
 enum { ITEMS_MAX = 100000, ARGUMENTS_MAX = 128 << 10 };
@@ -406,9 +407,12 @@ declare_vhosts(const struct settings *s, struct broker *b, struct problems *p)
 {
 	for (uint32_t i = 0; i < s->vhosts.count; i++) {
 		const struct topology_item *t = &s->vhosts.item[i];
+		struct vhost *vh = vhost_find(b, span_str(t->name));
 
-		if (vhost_find(b, span_str(t->name)) == NULL && vhost_add(b, t->name) == NULL)
+		if (vh == NULL && (vh = vhost_add(b, t->name)) == NULL)
 			problem(p, t->line, "vhost '%.100s' cannot be made", t->name);
+		else
+			users_admit_administrators(b, vh);
 	}
 }
 

@@ -88,9 +88,12 @@ next_event(struct reader *r, yaml_event_t *e)
 		return true;
 	line = r->parser.error == YAML_READER_ERROR ? line_of(&r->parser.mark)
 	                                            : line_of(&r->parser.problem_mark);
-	stop(r, line, "%s%s%s", r->parser.problem != NULL ? r->parser.problem : "not YAML",
+	stop(r, line, "%s%s%s%s", r->parser.problem != NULL ? r->parser.problem : "not YAML",
 	    r->parser.context != NULL ? " " : "",
-	    r->parser.context != NULL ? r->parser.context : "");
+	    r->parser.context != NULL ? r->parser.context : "",
+	    r->parser.error == YAML_SCANNER_ERROR && *r->parser.buffer.pointer == '\t'
+	        ? ": a tab; YAML is indented with blanks"
+	        : "");
 	return false;
 }
 

@@ -14,6 +14,7 @@
 #include "base/config_parse.h"
 #include "base/machine.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 
 static const char *const level_words[] = { "error", "warning", "info", "debug", NULL };
 static const char *const format_words[] = { "text", "json", NULL };
@@ -36,7 +37,7 @@ static const char *const format_words[] = { "text", "json", NULL };
 
 /* In the order of hermes.yml. */
 const struct cfg_key cfg_keys[] = {
-	{ CFG("node.name", node_given), .min = 1, .max = 255,
+	{ CFG("node.name", node_given), .min = 1, .max = 255, .flags = CFG_SHOWN,
 	    .text = "Name of the node. Without @ it is shown over HTTP as NAME@HOST. Default: "
 	            "hermes@HOST." },
 	{ CFG("node.listen", listen), .def = "::",
@@ -119,7 +120,7 @@ const struct cfg_key cfg_keys[] = {
 	    .text = "Output that waits for one connection, above which it is not read." },
 	{ CFG("limits.content_in_flight", content_in_flight), SIZE, .def = "256MiB",
 	    .min = KIB(128), .max = GIB(1024),
-	    .text = "Bodies that are not yet complete, over all connections." },
+	    .text = "Messages of one connection that are not yet complete." },
 	{ CFG("limits.consumers", consumers), NUMBER, .def = "0", .max = UINT32_MAX,
 	    .text = "Consumers of the node; 0: no limit." },
 	{ CFG("limits.queues", queues), NUMBER, .def = "0", .max = UINT32_MAX,
@@ -130,7 +131,7 @@ const struct cfg_key cfg_keys[] = {
 	    .text = "SO_KEEPALIVE on accepted connections." },
 	{ CFG("tcp.backlog", tcp_backlog), NUMBER, .def = "1024", .min = 1, .max = 65535,
 	    .text = "Connections that the kernel holds until they are accepted." },
-	{ CFG("default_user.name", default_user), .min = 1, .max = 255,
+	{ CFG("default_user.name", default_user), .min = 1, .max = 255, .flags = CFG_SHOWN,
 	    .text = "Administrator that stands in place of admin and guest." },
 	{ CFG("default_user.password", default_password), .min = 1, .max = 1024,
 	    .flags = CFG_SECRET, .text = "Password of default_user.name." },
@@ -139,9 +140,9 @@ const struct cfg_key cfg_keys[] = {
 	{ LATER("definitions.file", "''", "definition files come with a later version"),
 	    .text = "File of definitions that is imported at the start." },
 	{ CFG("compat.product", compat_product), .def = "RabbitMQ", .min = 1, .max = 64,
-	    .text = "Product that clients and tools are told." },
+	    .flags = CFG_SHOWN, .text = "Product that clients and tools are told." },
 	{ CFG("compat.version", compat_version), .def = "3.13.7", .min = 1, .max = 64,
-	    .text = "Version that clients and tools are told." },
+	    .flags = CFG_SHOWN, .text = "Version that clients and tools are told." },
 };
 const size_t cfg_key_count = COUNT_OF(cfg_keys);
 
@@ -231,6 +232,15 @@ set_bool(struct config *c, const struct cfg_key *k, const char *value, char err[
 }
 
 static bool
+is_printable(const char *s, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)s[i] < 0x20 || s[i] == 0x7f)
+			return false;
+	return utf8_valid(s, n);
+}
+
+static bool
 set_text(struct config *c, const struct cfg_key *k, const char *value, char err[])
 {
 	char **field = field_of(c, k);
@@ -240,6 +250,8 @@ set_text(struct config *c, const struct cfg_key *k, const char *value, char err[
 		return fail(err, k, "must not be empty");
 	if (n > k->max)
 		return fail(err, k, "is longer than %" PRIu64 " bytes", k->max);
+	if (k->flags & CFG_SHOWN && !is_printable(value, n))
+		return fail(err, k, "has control characters, or bytes that are no UTF-8");
 	free(*field);
 	*field = xstrdup(value);
 	return true;

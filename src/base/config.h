@@ -51,7 +51,7 @@ struct config {
 	char *compat_product, *compat_version;
 };
 
-/* The rest of this header (key table, setting by path, validation) belongs to config.c's author. */
+/* The table of keys, setting one by its path, and what is checked. */
 #include "base/config_keys.h"
 
 #endif

@@ -19,7 +19,8 @@ enum cfg_type { CFG_NONE, CFG_BOOL, CFG_U16, CFG_U32, CFG_U64, CFG_STR, CFG_LIST
 enum cfg_flag {
 	CFG_RELOAD = 1 << 0, /* SIGHUP applies it; others wait for the next start */
 	CFG_SECRET = 1 << 1, /* its value never stands in a message */
-	CFG_LATER = 1 << 2   /* known, but this version refuses every value but those in `off` */
+	CFG_LATER = 1 << 2,  /* known, but this version refuses every value but those in `off` */
+	CFG_SHOWN = 1 << 3   /* clients and tools are told it: UTF-8 without control characters */
 };
 
 struct cfg_key;

@@ -329,15 +329,18 @@ log_thread(void *arg)
 	return NULL;
 }
 
-/* Signals are for the core thread. */
+/* Signals are for the core thread; but those of a crash, if blocked, would end the process without a report. */
 static int
 start_thread(struct log *l)
 {
+	static const int crashes[] = { SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL };
 	sigset_t all, old;
 	pthread_attr_t attr;
 	int r;
 
 	sigfillset(&all);
+	for (size_t i = 0; i < COUNT_OF(crashes); i++)
+		sigdelset(&all, crashes[i]);
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK);
 	pthread_sigmask(SIG_SETMASK, &all, &old);

@@ -45,8 +45,8 @@ mem_init(void)
 }
 
 /* Logs the place in the binary that asked, in the form addr2line takes. */
-static NORETURN void
-out_of_memory(size_t n, const void *caller)
+void
+mem_exhausted(size_t n, const void *caller)
 {
 	Dl_info where;
 
@@ -72,7 +72,7 @@ xmalloc(size_t n)
 	void *p = malloc(at_least_one(n));
 
 	if (unlikely(p == NULL))
-		out_of_memory(n, __builtin_return_address(0));
+		mem_exhausted(n, __builtin_return_address(0));
 	return p;
 }
 
@@ -85,7 +85,7 @@ xcalloc(size_t count, size_t n)
 	if (unlikely(p == NULL)) {
 		if (__builtin_mul_overflow(count, n, &all))
 			all = SIZE_MAX;
-		out_of_memory(all, __builtin_return_address(0));
+		mem_exhausted(all, __builtin_return_address(0));
 	}
 	return p;
 }
@@ -96,7 +96,7 @@ xrealloc(void *p, size_t n)
 	void *q = realloc(p, at_least_one(n));
 
 	if (unlikely(q == NULL))
-		out_of_memory(n, __builtin_return_address(0));
+		mem_exhausted(n, __builtin_return_address(0));
 	return q;
 }
 
@@ -106,7 +106,7 @@ copy_string(const char *s, size_t n, const void *caller)
 	char *p = n < SIZE_MAX ? malloc(n + 1) : NULL;
 
 	if (unlikely(p == NULL))
-		out_of_memory(n, caller);
+		mem_exhausted(n, caller);
 	if (n > 0)
 		memcpy(p, s, n);
 	p[n] = '\0';
@@ -136,7 +136,7 @@ xasprintf(const char *fmt, ...)
 	n = vasprintf(&p, fmt, ap);
 	va_end(ap);
 	if (unlikely(n < 0))
-		out_of_memory(0, __builtin_return_address(0));
+		mem_exhausted(0, __builtin_return_address(0));
 	return p;
 }
 
@@ -215,6 +215,7 @@ mem_kind_name(enum mem_kind kind)
 		[MEM_CONTENT] = "content",
 		[MEM_OUTPUT] = "output",
 		[MEM_INPUT] = "input",
+		[MEM_TOPOLOGY] = "topology",
 	};
 
 	assert(kind < MEM_KINDS);

@@ -25,6 +25,9 @@ char *xstrdup(const char *s) MUSTUSE;
 char *xstrndup(const char *s, size_t n) MUSTUSE; /* copies n bytes, NUL added; s may hold NULs */
 char *xasprintf(const char *fmt, ...) PRINTF(1, 2) MUSTUSE;
 
+/* How the x family ends. */
+NORETURN void mem_exhausted(size_t n, const void *caller);
+
 void *try_malloc(size_t n) MUSTUSE;
 void *try_realloc(void *p, size_t n) MUSTUSE;
 
@@ -40,12 +43,13 @@ uint64_t mem_try_failures(void); /* try_ calls that returned NULL since the star
 /* What is counted against the node's memory limit, in bytes. Core thread only; the owner of the
  * memory adds and subtracts. */
 enum mem_kind {
-	MEM_SLABS,   /* slabs that hold at least one message, whole (base/slab) */
+	MEM_SLABS,   /* slabs that hold messages or queue entries, whole (base/slab) */
 	MEM_LARGE,   /* the same for messages above 8 KiB and pieces of long bodies (base/pages) */
-	MEM_ENTRIES, /* queue entries and deliveries that wait for acknowledgement */
+	MEM_ENTRIES, /* deliveries that wait for acknowledgement, queue entries that came back */
 	MEM_CONTENT, /* content that is still coming in */
 	MEM_OUTPUT,  /* output chunks that wait for sockets */
 	MEM_INPUT,   /* incomplete frames and frames of parked channels */
+	MEM_TOPOLOGY, /* what clients declared: queues, exchanges, bindings, consumers */
 	MEM_KINDS
 };
 extern uint64_t mem_held[MEM_KINDS];

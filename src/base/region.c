@@ -8,6 +8,7 @@
 
 #include "base/asan.h"
 #include "base/clock.h"
+#include "base/low_water.h"
 
 enum {
 	SMALL_PAGES_UNTIL = 4, /* regions: a node that holds next to nothing stays small */
@@ -20,6 +21,7 @@ struct kept {
 
 static struct kept *kept_list;
 static uint64_t mapped, kept;
+static struct low_water kept_low;
 
 /* Maps twice as much and gives back what lies outside of the aligned half. */
 static void *
@@ -48,6 +50,7 @@ region_try_get(bool *fresh)
 		asan_allow(k, sizeof *k);
 		kept_list = k->next;
 		kept--;
+		low_water_fell(&kept_low, kept);
 		*fresh = false;
 		return k;
 	}
@@ -95,7 +98,8 @@ region_release(void *region)
 void
 region_trim(uint64_t until_us)
 {
-	uint64_t n = kept > KEEP ? (kept - KEEP + 1) / 2 : 0;
+	uint64_t idle = low_water_tick(&kept_low, kept),
+	         n = idle > KEEP ? (idle - KEEP + 1) / 2 : 0;
 
 	for (; n > 0 && clock_mono_us() < until_us; n--) {
 		struct kept *k = kept_list;

@@ -17,7 +17,8 @@ void *region_try_get(bool *fresh) MUSTUSE;
 void region_put(void *region);     /* keeps it, warm, for the next region_try_get */
 void region_release(void *region); /* to the system, at once */
 
-/* Releases half of what is kept beyond 4 MiB, at least one, until the monotonic time given. */
+/* Releases half of what was kept beyond 4 MiB throughout the last calls (base/low_water), at least
+ * one, until the monotonic time given. */
 void region_trim(uint64_t until_us);
 
 uint64_t region_mapped(void); /* regions that the process has, kept ones included */

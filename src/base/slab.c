@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 
 #include "base/clock.h"
+#include "base/low_water.h"
 #include "base/mem.h"
 #include "base/region.h"
 
@@ -55,6 +56,7 @@ struct slab_hot slab_hot[SLAB_CLASSES] = { [0 ... SLAB_CLASSES - 1] = { .fast = 
 static struct class classes[SLAB_CLASSES];
 static struct slab_list empty_slabs = TAILQ_HEAD_INITIALIZER(empty_slabs);
 static uint64_t n_used, n_empty;
+static struct low_water empty_low;
 static LIST_HEAD(, slab_region) cold_regions, touched_regions;
 
 static_assert(sizeof(struct slab) <= ITEMS_AT, "the head has a cache line of its own");
@@ -233,6 +235,7 @@ take_whole(unsigned c)
 	if (s != NULL) {
 		TAILQ_REMOVE(&empty_slabs, s, link);
 		n_empty--;
+		low_water_fell(&empty_low, n_empty);
 		s->region->empty--;
 	} else {
 		s = take_cold();
@@ -293,14 +296,12 @@ take_item(unsigned c, size_t n)
 	return p;
 }
 
-void *
-slab_alloc_slow(unsigned c, size_t n)
+static void *
+alloc_slow(unsigned c, size_t n)
 {
 	struct slab *s = NULL;
 	void *p;
 
-	if (mem_try_refused())
-		goto fail;
 	if (slab_hot[c].size == 0)
 		class_init(c);
 	p = take_item(c, n);
@@ -316,11 +317,29 @@ slab_alloc_slow(unsigned c, size_t n)
 		p = take_item(c, n);
 	}
 	use_fast_path(c);
-	if (p != NULL)
-		return p;
-fail:
-	mem_note_failure();
-	return NULL;
+	return p;
+}
+
+void *
+slab_alloc_slow(unsigned c, size_t n)
+{
+	void *p = mem_try_refused() ? NULL : alloc_slow(c, n);
+
+	if (p == NULL)
+		mem_note_failure();
+	return p;
+}
+
+void *
+slab_xalloc_slow(unsigned c, size_t n)
+{
+	void *p;
+
+	assert(c < SLAB_CLASSES);
+	p = alloc_slow(c, n);
+	if (p == NULL)
+		mem_exhausted(n, __builtin_return_address(0));
+	return p;
 }
 
 void
@@ -382,7 +401,7 @@ region_is_unused(const struct slab_region *r)
 void
 slab_trim(void)
 {
-	uint64_t until_us = clock_mono_us() + TRIM_US, floor;
+	uint64_t until_us = clock_mono_us() + TRIM_US, idle, floor;
 
 	for (unsigned c = 0; c < SLAB_CLASSES; c++) {
 		struct slab *s = classes[c].current;
@@ -393,7 +412,8 @@ slab_trim(void)
 		use_fast_path(c);
 		leave_class(s);
 	}
-	floor = n_empty > KEEP_EMPTY ? KEEP_EMPTY + (n_empty - KEEP_EMPTY) / 2 : n_empty;
+	idle = low_water_tick(&empty_low, n_empty);
+	floor = n_empty - (idle > KEEP_EMPTY ? (idle - KEEP_EMPTY + 1) / 2 : 0);
 	while (n_empty > floor && clock_mono_us() < until_us) {
 		struct slab *s = TAILQ_LAST(&empty_slabs, slab_list); /* the coldest */
 

@@ -23,11 +23,14 @@ enum { SLAB_SIZE = 256 << 10, SLAB_ITEM_MAX = 8 << 10, SLAB_CLASSES = 29 };
 /* Memory for n bytes, 16-byte aligned, or NULL. *home is kept by the owner and given back to
  * slab_free. */
 static inline void *slab_try_alloc(size_t n, uint32_t *home) MUSTUSE;
+/* For what is ours and bounded, up to SLAB_ITEM_MAX: aborts as xmalloc does. */
+static inline void *slab_xalloc(size_t n, uint32_t *home) MUSTUSE;
 static inline void slab_free(void *p, uint32_t home, size_t n); /* n as it was asked for */
 
-/* Returns empty slabs to the system, half of what is kept beyond 16 and for at most about 1 ms;
- * called about once a second. A class that was left without items keeps its slab counted until
- * then. */
+/* Returns empty slabs to the system: half of those beyond 16 that were empty throughout the last
+ * calls (base/low_water), for at most about 1 ms; called about once a second. So a backlog that swings
+ * keeps its memory: fresh pages cost more than the messages in them. A class that was left without
+ * items keeps its slab counted until the next call. */
 void slab_trim(void);
 
 struct slab_stats {
@@ -58,6 +61,7 @@ struct slab_hot {
 extern struct slab_hot slab_hot[SLAB_CLASSES];
 
 void *slab_alloc_slow(unsigned class, size_t n) MUSTUSE;
+void *slab_xalloc_slow(unsigned class, size_t n) MUSTUSE;
 void slab_free_slow(struct slab *s);
 
 /* 0: up to 64; then 80, 96, 112, 128, 160, 192, ... 8192 */
@@ -72,12 +76,40 @@ slab_class(size_t n)
 	return (b - 6) * 4 + (unsigned)((n - 1) >> (b - 2)) - 3;
 }
 
+/* An item of the class's current slab, or NULL: then the slow half is due. */
+static inline void *
+slab_fast(unsigned class, size_t n)
+{
+	struct slab_hot *h = &slab_hot[class];
+	struct slab *s = h->fast;
+	void *p;
+
+	if (unlikely(s->used + h->size > SLAB_SIZE))
+		return NULL;
+	p = (uint8_t *)s + s->used;
+	s->used += h->size;
+	s->live++;
+	h->items++;
+	asan_allow(p, n);
+	return p;
+}
+
+static inline void *
+slab_xalloc(size_t n, uint32_t *home)
+{
+	unsigned class = slab_class(n);
+	void *p = slab_fast(class, n);
+
+	if (unlikely(p == NULL))
+		p = slab_xalloc_slow(class, n);
+	*home = class;
+	return p;
+}
+
 static inline void *
 slab_try_alloc(size_t n, uint32_t *home)
 {
 	unsigned class;
-	struct slab_hot *h;
-	struct slab *s;
 	void *p;
 
 	if (unlikely(n > SLAB_ITEM_MAX)) {
@@ -87,15 +119,8 @@ slab_try_alloc(size_t n, uint32_t *home)
 		return p;
 	}
 	class = slab_class(n);
-	h = &slab_hot[class];
-	s = h->fast;
-	if (likely(s->used + h->size <= SLAB_SIZE)) {
-		p = (uint8_t *)s + s->used;
-		s->used += h->size;
-		s->live++;
-		h->items++;
-		asan_allow(p, n);
-	} else {
+	p = slab_fast(class, n);
+	if (unlikely(p == NULL)) {
 		p = slab_alloc_slow(class, n);
 		if (unlikely(p == NULL))
 			return NULL;

@@ -5,10 +5,10 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
 #include "base/mem.h"
 #include "broker/exchange.h"
+#include "broker/map.h"
 #include "broker/vhost.h"
 
 struct alternate {
@@ -36,6 +36,7 @@ alternate_add(struct exchange *x)
 	if (a == NULL) {
 		a = xcalloc(1, sizeof *a + x->alternate.n);
 		a->len = x->alternate.n;
+		mem_add(MEM_TOPOLOGY, sizeof *a + a->len);
 		if (a->len > 0)
 			memcpy(a->name, x->alternate.p, a->len);
 		LIST_INIT(&a->users);
@@ -54,6 +55,7 @@ alternate_remove(struct exchange *x)
 	LIST_REMOVE(x, alternate_link);
 	if (LIST_EMPTY(&a->users)) {
 		HASH_DEL(vh->alternates, a);
+		mem_sub(MEM_TOPOLOGY, sizeof *a + a->len);
 		free(a);
 	}
 }

@@ -107,12 +107,20 @@ check_default(const struct exchange *source, const struct exchange *x)
 	return NULL;
 }
 
+/* Bytes of a binding without what its exchange's type keeps, counted as MEM_TOPOLOGY. */
+static size_t
+binding_size(const struct binding *b)
+{
+	return sizeof *b + b->key_len + table_size(b->arguments);
+}
+
 static void
 attach(struct binding *b)
 {
 	struct exchange *source = b->source;
 	uint64_t slot;
 
+	mem_add(MEM_TOPOLOGY, binding_size(b));
 	if (source->binding_count == source->identity_slots)
 		identities_grow(source);
 	slot = b->identity & (source->identity_slots - 1);
@@ -122,7 +130,6 @@ attach(struct binding *b)
 	LIST_INSERT_HEAD(
 	    b->queue != NULL ? &b->queue->bindings : &b->exchange->inbound, b, target_link);
 	source->binding_count++;
-	source->had_binding = true;
 	source->vhost->broker->stats.bindings++;
 	exchange_type_ops(source->type)->add(source, b);
 	exchange_changed(source);
@@ -146,6 +153,10 @@ binding_add(struct exchange *source, struct queue *q, struct exchange *x, struct
 	id = identity(q, x, key, arguments);
 	if (find(source, id, q, x, key, arguments) != NULL)
 		return NULL;
+	e = memory_check_topology(&source->vhost->broker->memory, "bind to exchange",
+	    span_of(source->name, source->name_len), source->vhost->name);
+	if (e != NULL)
+		return e;
 	b = try_malloc(sizeof *b + key.n);
 	if (b == NULL || table_try_copy(table_span(arguments), &copy) != 0) {
 		free(b);
@@ -175,8 +186,16 @@ drop(struct binding *b)
 	exchange_changed(source);
 	if (source->auto_delete && source->binding_count == 0)
 		exchange_note_unbound(source);
+	mem_sub(MEM_TOPOLOGY, binding_size(b));
 	table_free(&b->arguments);
 	free(b);
+}
+
+bool
+binding_exists(const struct exchange *source, const struct queue *q, const struct exchange *x,
+    struct span key, const struct table *arguments)
+{
+	return find(source, identity(q, x, key, arguments), q, x, key, arguments) != NULL;
 }
 
 const struct error *

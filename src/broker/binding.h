@@ -40,6 +40,8 @@ binding_key(const struct binding *b)
  * (either side), 406 "Invalid x-match field value/type", 506 no memory. */
 const struct error *binding_add(struct exchange *source, struct queue *q, struct exchange *x, struct span key,
     const struct table *arguments) MUSTUSE;
+bool binding_exists(const struct exchange *source, const struct queue *q, const struct exchange *x, struct span key,
+    const struct table *arguments);
 /* Unbinding what is not bound is fine. The source, if auto-delete and now unbound, is gone afterwards. */
 const struct error *binding_remove(struct exchange *source, struct queue *q, struct exchange *x, struct span key,
     const struct table *arguments) MUSTUSE;

@@ -8,6 +8,7 @@
 
 #include "base/config.h"
 #include "base/mem.h"
+#include "broker/hash.h"
 #include "broker/queue.h"
 #include "broker/queue_priv.h"
 #include "broker/route.h"
@@ -15,10 +16,10 @@
 #include "broker/vhost.h"
 
 enum {
-	DELIVER_SLICE = 64, /* messages of one queue before the next has its turn */
-	DELIVER_MAX = 4096, /* messages of a call of broker_run */
+	DELIVER_SLICE = 64,   /* messages of one queue before the next has its turn */
+	DELIVER_MAX = 4096,   /* messages of a call of broker_run */
+	DELIVER_WORK = 16384, /* steps past consumers of lesser priority, likewise */
 	CANCEL_MAX = 512,
-	REMOVE_MAX = 128,
 	GARBAGE_MAX = 4096
 };
 
@@ -28,7 +29,7 @@ broker_new(const struct config *cfg, struct wheel *wheel, uint64_t now_ms)
 	struct broker *b = xcalloc(1, sizeof *b);
 	struct vhost *vh;
 
-	route_init();
+	hash_init();
 	b->cfg = cfg;
 	b->wheel = wheel;
 	b->now_ms = now_ms;
@@ -36,7 +37,7 @@ broker_new(const struct config *cfg, struct wheel *wheel, uint64_t now_ms)
 	TAILQ_INIT(&b->runnable);
 	TAILQ_INIT(&b->cancelled);
 	TAILQ_INIT(&b->deleted);
-	TAILQ_INIT(&b->auto_deleted);
+	TAILQ_INIT(&b->returning);
 	memory_init(&b->memory, cfg->memory_limit);
 	vh = vhost_add(b, "/");
 	assert(vh != NULL);
@@ -50,9 +51,10 @@ static bool
 run_queues(struct broker *b)
 {
 	unsigned left = DELIVER_MAX;
+	uint64_t stop = b->work + DELIVER_WORK;
 	struct queue *q;
 
-	while (left > 0 && (q = TAILQ_FIRST(&b->runnable)) != NULL) {
+	while (left > 0 && b->work < stop && (q = TAILQ_FIRST(&b->runnable)) != NULL) {
 		unsigned n = queue_run(q, left < DELIVER_SLICE ? left : DELIVER_SLICE);
 
 		left -= n;
@@ -78,28 +80,12 @@ run_cancelled(struct broker *b)
 	return !TAILQ_EMPTY(&b->cancelled);
 }
 
-static bool
-run_auto_deleted(struct broker *b)
-{
-	struct queue *q;
-
-	for (unsigned n = 0; n < REMOVE_MAX && (q = TAILQ_FIRST(&b->auto_deleted)) != NULL; n++) {
-		if (q->consumer_count == 0) {
-			queue_remove(q);
-			continue;
-		}
-		TAILQ_REMOVE(&b->auto_deleted, q, auto_link); /* somebody came in the meantime */
-		q->is_auto_deleted = false;
-	}
-	return !TAILQ_EMPTY(&b->auto_deleted);
-}
-
 bool
 broker_run(struct broker *b)
 {
-	bool more = run_queues(b);
+	bool more = session_run_returning(b);
 
-	more |= run_auto_deleted(b);
+	more |= run_queues(b);
 	more |= run_cancelled(b);
 	more |= queue_free_garbage(b, GARBAGE_MAX);
 	return more;
@@ -123,14 +109,14 @@ broker_free(struct broker **bp)
 
 	*bp = NULL;
 	assert(TAILQ_EMPTY(&b->clients));
+	while (session_run_returning(b))
+		continue;
 	vhosts_free(b);
 	users_free(b);
 	while (queue_free_garbage(b, UINT32_MAX))
 		continue;
 	broker_reap(b);
-	queue_free_spare(b);
-	assert(TAILQ_EMPTY(&b->runnable) && TAILQ_EMPTY(&b->auto_deleted) &&
-	       TAILQ_EMPTY(&b->cancelled));
+	assert(TAILQ_EMPTY(&b->runnable) && TAILQ_EMPTY(&b->cancelled));
 	route_fini();
 	free(b);
 }

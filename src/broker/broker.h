@@ -26,6 +26,7 @@ struct entry_block;
 TAILQ_HEAD(queue_list, queue);
 TAILQ_HEAD(consumer_list, consumer);
 TAILQ_HEAD(client_list, client);
+TAILQ_HEAD(returning_list, returning);
 
 struct broker {
 	const struct config *cfg;	/* borrowed, outlives the broker */
@@ -38,11 +39,12 @@ struct broker {
 	struct client_list clients;	/* borrowed: amqp/ owns them */
 	struct queue_list runnable;	/* queues with ready messages and a consumer that may take one */
 	struct consumer_list cancelled;	/* consumers whose queue is gone: their clients are to be told */
-	struct queue_list deleted;	/* unlinked queues whose messages are still to be freed, in slices */
+	struct returning_list returning; /* deliveries of sessions that ended, on their way back to their queues */
+	uint32_t returned;		/* how many came back that way since the last broker_run() */
+	struct queue_list deleted;	/* queues that are gone and nobody waits for: freed by broker_reap() */
 	struct entry_block *garbage;	/* owned: blocks of purged entries, freed in slices */
-	struct entry_block *spare;	/* owned: free blocks, kept up to a bound, for the next queue that grows */
-	uint32_t spare_count;
-	struct queue_list auto_deleted;	/* queues whose last consumer went */
+	uint64_t work;			/* entries, matches and the like gone through so far: who hands in requests one after
+					 * the other looks at the clock when it has risen by some hundreds */
 	struct memory memory;
 	struct broker_stats stats;
 	bool closing;			/* maintenance or stop: nothing new is accepted */
@@ -52,8 +54,8 @@ struct broker {
 struct broker *broker_new(const struct config *cfg, struct wheel *wheel, uint64_t now_ms);
 void broker_free(struct broker **bp);
 
-/* Works off what became due: runnable queues, cancellations, auto-deletions, garbage; each bounded, in all about a
- * millisecond. True: there is more, do not wait for events. */
+/* Works off what became due: deliveries that come back, runnable queues, cancellations, garbage; each bounded, in all about a millisecond.
+ * True: there is more, do not wait for events. */
 bool broker_run(struct broker *b);
 
 /* Frees what was unlinked; at the end of a turn, when nobody holds pointers. */

@@ -39,19 +39,10 @@ client_init(struct client *c, struct broker *b)
 }
 
 void
-client_set_peer(struct client *c, const char *host, uint16_t port)
-{
-	snprintf(c->peer_host, sizeof c->peer_host, "%s", host);
-	c->peer_port = port;
-	name_peer(c);
-}
-
-void
 client_set_user(struct client *c, struct user *u)
 {
 	c->user = u;
 	c->who.user = u != NULL ? u->name : NULL;
-	name_peer(c);
 }
 
 void
@@ -59,7 +50,6 @@ client_set_vhost(struct client *c, struct vhost *vh)
 {
 	c->vhost = vh;
 	c->who.vhost = vh != NULL ? vh->name : NULL;
-	name_peer(c);
 }
 
 void

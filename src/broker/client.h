@@ -41,9 +41,8 @@ struct client {
 	char who_peer[80];
 };
 
-/* Linked into broker->clients, counted. *c was zeroed; peer and host may have been filled in. */
+/* Linked into broker->clients, counted. *c was zeroed but for the addresses. */
 void client_init(struct client *c, struct broker *b);
-void client_set_peer(struct client *c, const char *host, uint16_t port);
 void client_fini(struct client *c);			/* no session may be left; exclusive queues go */
 /* The client's exclusive queues go, now: before close-ok is written. */
 void client_drop_exclusive(struct client *c);

@@ -26,7 +26,15 @@ check_consume(const struct session *s, const struct queue *q, const struct consu
 		    "cannot consume from queue '%.*s' in vhost '%s': the limit limits.consumers "
 		    "(%u) is reached",
 		    (int)q->name_len, q->name, q->vhost->name, cfg->consumers);
-	return NULL;
+	return memory_check_topology(&s->broker->memory, "consume from queue",
+	    span_of(q->name, q->name_len), q->vhost->name);
+}
+
+/* Bytes of a consumer, counted as MEM_TOPOLOGY. */
+static size_t
+consumer_size(const struct consumer *k)
+{
+	return sizeof *k + k->prefix_len + table_size(k->arguments);
 }
 
 const struct error *
@@ -54,6 +62,7 @@ session_consume(
 		k->is_own_limit = true;
 	}
 	k->arguments = table_from_raw(table_span(spec->arguments));
+	mem_add(MEM_TOPOLOGY, consumer_size(k));
 	TAILQ_INSERT_TAIL(&s->consumers, k, session_link);
 	s->consumer_count++;
 	queue_add_consumer(q, k);
@@ -77,6 +86,7 @@ void
 consumer_free(struct consumer *k)
 {
 	assert(k->session == NULL && k->queue == NULL && k->unacked == 0 && !k->is_ready);
+	mem_sub(MEM_TOPOLOGY, consumer_size(k));
 	table_free(&k->arguments);
 	free(k);
 }

@@ -39,6 +39,13 @@ exchange_lookup(struct vhost *vh, struct span name, struct exchange **out)
 	return NULL;
 }
 
+/* Bytes of an exchange without its bindings, counted as MEM_TOPOLOGY. */
+static size_t
+exchange_size(const struct exchange *x)
+{
+	return sizeof *x + x->name_len + 1u + table_size(x->arguments);
+}
+
 static struct exchange *
 create(struct vhost *vh, const struct exchange_spec *spec, enum exchange_type type)
 {
@@ -54,6 +61,7 @@ create(struct vhost *vh, const struct exchange_spec *spec, enum exchange_type ty
 	x->auto_delete = spec->auto_delete;
 	x->internal = spec->internal;
 	x->arguments = table_from_raw(table_span(spec->arguments));
+	mem_add(MEM_TOPOLOGY, exchange_size(x));
 	if (table_find(table_span(x->arguments), AE, &f)) {
 		x->alternate = f.bytes;
 		alternate_add(x);
@@ -74,12 +82,9 @@ exchange_predeclare(struct vhost *vh, const char *name, enum exchange_type type,
 	struct exchange_spec spec = {
 		.name = span_str(name), .durable = true, .internal = internal
 	};
-	struct exchange *x;
 
 	assert(exchange_find(vh, spec.name) == NULL);
-	x = create(vh, &spec, type);
-	x->is_system = true;
-	return x;
+	return create(vh, &spec, type);
 }
 
 static const struct error *
@@ -169,7 +174,8 @@ check_new(const struct vhost *vh, const struct exchange_spec *spec)
 		return error_make(E_PRECONDITION_FAILED,
 		    "invalid type '%s' for arg '%s' in exchange '%.*s' in vhost '%s'",
 		    field_type_name(&f), AE, SPAN_FMT(spec->name), vh->name);
-	return NULL;
+	return memory_check_topology(
+	    &vh->broker->memory, "declare exchange", spec->name, vh->name);
 }
 
 const struct error *
@@ -211,6 +217,7 @@ destroy(struct exchange *x)
 	vh->broker->stats.exchanges--;
 	exchange_type_ops(x->type)->free(x);
 	route_cache_free(x);
+	mem_sub(MEM_TOPOLOGY, exchange_size(x));
 	table_free(&x->arguments);
 	free(x->name);
 	free(x);

@@ -5,11 +5,11 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <uthash.h>
 
 #include "base/attr.h"
 #include "base/bytes.h"
 #include "broker/error.h"
+#include "broker/map.h"
 #include "broker/queue.h"
 
 struct table;
@@ -25,8 +25,7 @@ struct exchange {
 	uint64_t id;
 	uint16_t name_len;
 	enum exchange_type type;
-	bool durable, auto_delete, internal, is_system;
-	bool had_binding;			/* auto-delete waits for a first one */
+	bool durable, auto_delete, internal;
 	struct table *arguments;		/* owned, may be NULL */
 	struct span alternate;			/* in arguments; p NULL: none */
 	/* Generation: raised whenever what this exchange routes to may have changed: its own bindings, those of
@@ -44,7 +43,6 @@ struct exchange {
 	uint32_t identity_slots;
 	struct route_cache *cache;		/* owned; made on first use */
 	void *index;				/* owned by the type: direct's keys, topic's trie; NULL for the others */
-	uint64_t publish_in, publish_out;
 	uint64_t mark;				/* route.c: visited */
 	struct exchange *unbound_next;		/* vhost->unbound */
 	struct exchange *changed_next;		/* exchange_changed's work */

@@ -10,7 +10,8 @@
 
 #include "base/bytes.h"
 
-extern uint64_t hash_seed; /* route_init() draws it, before the first exchange is made */
+extern uint64_t hash_seed;
+void hash_init(void); /* draws it; before the first table is made */
 
 static inline uint64_t
 hash_bytes(const void *p, size_t n)

@@ -52,3 +52,14 @@ memory_check(struct memory *m, uint64_t now_ms)
 		m->since_ms = now_ms;
 	return true;
 }
+
+const struct error *
+memory_check_topology(const struct memory *m, const char *what, struct span name, const char *vhost)
+{
+	if (m->limit == 0 || mem_held[MEM_TOPOLOGY] < m->limit / 2)
+		return NULL;
+	return error_make(E_PRECONDITION_FAILED,
+	    "cannot %s '%.*s' in vhost '%s': queues, exchanges, bindings and consumers take half "
+	    "of memory.limit",
+	    what, SPAN_FMT(name), vhost);
+}

@@ -7,7 +7,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/attr.h"
+#include "base/bytes.h"
 #include "base/mem.h"
+#include "broker/error.h"
 
 enum memory_state { MEMORY_FINE, MEMORY_HIGH, MEMORY_HARD };
 
@@ -29,5 +32,10 @@ memory_short(const struct memory *m)
 {
 	return m->state != MEMORY_FINE;
 }
+
+/* Is there room for one more queue, exchange, binding or consumer? They may take half of the limit: nothing drains them,
+ * and whoever comes to drain queues while messages fill the node has to get his. 406 "cannot WHAT 'NAME' in vhost ...". */
+const struct error *memory_check_topology(const struct memory *m, const char *what, struct span name, const char *vhost)
+    MUSTUSE;
 
 #endif

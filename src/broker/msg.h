@@ -23,7 +23,7 @@ struct msg_piece {	/* a part of a long body */
 	uint8_t d[];
 };
 
-enum { MSG_PERSISTENT = 1, MSG_HAS_HEADERS = 2 };
+enum { MSG_PERSISTENT = 1 };
 
 struct msg {
 	uint32_t refs, home;		/* home: base/slab's */

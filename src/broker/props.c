@@ -95,7 +95,7 @@ props_scan(struct span raw, struct props *out)
 		if (flags & PROP_EXPIRATION)
 			pr.expiration = take_shortstr(&w);
 		if (flags & PROP_MESSAGE_ID)
-			pr.message_id = take_shortstr(&w);
+			take_shortstr(&w);
 		if (flags & PROP_TIMESTAMP)
 			take(&w, 8);
 		if (flags & PROP_TYPE)

@@ -22,7 +22,6 @@ struct props {
 	uint8_t delivery_mode;		/* 0: absent */
 	uint8_t priority;		/* 0: absent or 0 */
 	struct span expiration, user_id, reply_to;	/* p NULL: absent */
-	struct span message_id;
 	struct span headers;		/* content of the table; p NULL: absent */
 	bool has_cc;			/* a header CC or BCC is there, of whatever type */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * From a message to its route: checks, and the memory of the last one. */
+ * From a message to its route: checks, and the memory of the last one. Then to the queues of it. */
 #include "broker/publish.h"
 
 #include <assert.h>
@@ -11,6 +11,7 @@
 #include "broker/client.h"
 #include "broker/exchange.h"
 #include "broker/permission.h"
+#include "broker/queue.h"
 #include "broker/table.h"
 #include "broker/user.h"
 #include "broker/vhost.h"
@@ -99,6 +100,15 @@ refuse_expiration(struct span text)
 }
 
 static const struct error *
+refuse_route(const struct exchange *x, struct span key)
+{
+	return error_make(E_PRECONDITION_FAILED,
+	    "the topic patterns behind exchange '%s' in vhost '%s' take more than %d steps for "
+	    "routing key '%.*s'",
+	    x->name, x->vhost->name, ROUTE_STEPS_MAX, SPAN_FMT(key));
+}
+
+static const struct error *
 check_props(const struct session *s, const struct props *pr, uint64_t *due_ms)
 {
 	const struct user *u = s->client->user;
@@ -145,12 +155,34 @@ publish_route(struct session *s, struct publish_memo *memo, const struct msg *m,
 		r = &memo->route;
 	} else {
 		r = route_find_cc(x, msg_key(m), pr->headers, pr->has_cc);
+		if (unlikely(r == NULL))
+			return refuse_route(x, msg_key(m));
 		if (!pr->has_cc)
 			memo_set(memo, s, m, x, r);
 	}
-	x->publish_in++;
-	x->publish_out += r->count;
 	*route = r;
 	*due_ms = due;
 	return NULL;
+}
+
+enum publish_outcome
+publish_deliver(struct broker *b, struct msg *m, const struct route *route, uint64_t due_ms)
+{
+	uint32_t n = route->count;
+
+	b->work += n + 1;
+	b->stats.publish++;
+	b->stats.publish_in += m->body_size;
+	if (unlikely(n == 0)) {
+		msg_unref(&m);
+		return PUBLISH_UNROUTED;
+	}
+	/* All references at once: the first queue may use its own up. */
+	m->refs += n - 1;
+	for (uint32_t i = 0; i < n; i++) {
+		if (i + 1 < n)
+			__builtin_prefetch(route->queue[i + 1]);
+		queue_publish(route->queue[i], m, due_ms);
+	}
+	return PUBLISH_ROUTED;
 }

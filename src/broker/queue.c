@@ -12,16 +12,23 @@
 #include "broker/table.h"
 #include "broker/vhost.h"
 
+enum { RUN_WORK = 1024 }; /* steps past consumers of lesser priority in one queue's turn */
+
 /* ---- turns ---- */
 
-/* By priority, descending; behind its equals. From the tail, because most consumers have the same priority. */
+/* By priority, descending; behind its equals. From the tail, because most consumers have the same priority; one that
+ * stands above all does not go past them. */
 static inline void
 insert_taker(struct queue *q, struct consumer *k)
 {
 	struct consumer *at = TAILQ_LAST(&q->takers, consumer_list);
 
-	while (at != NULL && unlikely(at->priority < k->priority))
+	if (at != NULL && unlikely(TAILQ_FIRST(&q->takers)->priority < k->priority))
+		at = NULL;
+	while (at != NULL && unlikely(at->priority < k->priority)) {
 		at = TAILQ_PREV(at, consumer_list, ready_link);
+		q->broker->work++;
+	}
 	if (at != NULL)
 		TAILQ_INSERT_AFTER(&q->takers, at, k, ready_link);
 	else
@@ -64,16 +71,24 @@ queue_publish(struct queue *q, struct msg *m, uint64_t due_ms)
 unsigned
 queue_run(struct queue *q, unsigned max)
 {
+	uint64_t stop = q->broker->work + RUN_WORK;
 	struct consumer *k;
 	struct entry e;
 	unsigned n = 0;
 
-	while (n < max && q->ready > 0 && (k = queue_next_taker(q)) != NULL && queue_pop(q, &e)) {
+	while (n < max && q->broker->work < stop && q->ready > 0 &&
+	       (k = queue_next_taker(q)) != NULL && queue_pop(q, &e)) {
 		session_deliver(k, q, &e);
 		end_turn(q, k);
 		n++;
 	}
 	return n;
+}
+
+void
+queue_returned_done(struct queue *q)
+{
+	queue_make_runnable(q);
 }
 
 /* ---- consumers ---- */
@@ -96,7 +111,6 @@ queue_add_consumer(struct queue *q, struct consumer *k)
 	assert(!q->is_deleted && k->queue == q);
 	TAILQ_INSERT_TAIL(&q->consumers, k, queue_link);
 	q->consumer_count++;
-	q->had_consumer = true;
 	q->broker->stats.consumers++;
 	if (k->exclusive)
 		q->exclusive_consumer = k;
@@ -122,10 +136,9 @@ void
 queue_remove_consumer(struct queue *q, struct consumer *k)
 {
 	unlink_consumer(q, k);
-	if (q->auto_delete && q->consumer_count == 0 && !q->is_auto_deleted) {
-		q->is_auto_deleted = true;
-		TAILQ_INSERT_TAIL(&q->broker->auto_deleted, q, auto_link);
-	}
+	/* At once, as in RabbitMQ: whoever asks next, or publishes, finds no queue. */
+	if (q->auto_delete && q->consumer_count == 0)
+		queue_remove(q);
 }
 
 void
@@ -137,19 +150,13 @@ queue_drop_cancelled(struct consumer *k)
 
 /* ---- purge, delete ---- */
 
-static uint32_t
-clip(uint64_t n)
-{
-	return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
-}
-
 uint32_t
 queue_purge(struct queue *q)
 {
 	uint64_t n = queue_drop_ready(q);
 
 	q->broker->stats.purged += n;
-	return clip(n);
+	return queue_count32(n);
 }
 
 const struct error *
@@ -161,7 +168,7 @@ queue_delete(struct queue *q, bool if_unused, bool if_empty, uint32_t *messages)
 	if (if_unused && q->consumer_count > 0)
 		return error_make(E_PRECONDITION_FAILED, "queue '%.*s' in vhost '%s' in use",
 		    (int)q->name_len, q->name, q->vhost->name);
-	*messages = clip(q->ready);
+	*messages = queue_count32(q->ready);
 	queue_remove(q);
 	return NULL;
 }
@@ -193,9 +200,6 @@ queue_remove(struct queue *q)
 	if (q->owner != NULL)
 		LIST_REMOVE(q, owner_link);
 	q->owner = NULL;
-	if (q->is_auto_deleted)
-		TAILQ_REMOVE(&b->auto_deleted, q, auto_link);
-	q->is_auto_deleted = false;
 	if (q->is_runnable)
 		TAILQ_REMOVE(&b->runnable, q, run_link);
 	q->is_runnable = false;
@@ -205,7 +209,6 @@ queue_remove(struct queue *q)
 	b->stats.queues_deleted++;
 	q->is_deleted = true;
 	q->vhost = NULL;
-	q->refs--;
 	queue_list_deleted(q);
 }
 
@@ -214,7 +217,7 @@ queue_remove(struct queue *q)
 void
 queue_list_deleted(struct queue *q)
 {
-	if (q->is_deleted && q->refs == 0 && q->unacked == 0 && !q->is_listed) {
+	if (q->is_deleted && q->unacked == 0 && !q->is_listed) {
 		q->is_listed = true;
 		TAILQ_INSERT_TAIL(&q->broker->deleted, q, run_link);
 	}
@@ -231,20 +234,10 @@ queue_settled(struct queue *q, uint32_t n)
 }
 
 void
-queue_unref(struct queue **qp)
-{
-	struct queue *q = *qp;
-
-	*qp = NULL;
-	assert(q->refs > 0);
-	q->refs--;
-	queue_list_deleted(q);
-}
-
-void
 queue_free(struct queue *q)
 {
-	assert(q->is_deleted && q->refs == 0 && q->unacked == 0 && q->ready == 0);
+	assert(q->is_deleted && q->unacked == 0 && q->ready == 0);
+	mem_sub(MEM_TOPOLOGY, queue_size(q));
 	free(q->name);
 	table_free(&q->arguments);
 	free(q);

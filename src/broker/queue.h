@@ -6,13 +6,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
-#include <uthash.h>
 
 #include "base/attr.h"
 #include "base/bytes.h"
 #include "base/wheel.h"
 #include "broker/broker.h"
 #include "broker/error.h"
+#include "broker/map.h"
 #include "broker/session.h"
 #include "broker/stats.h"
 
@@ -23,10 +23,10 @@ struct vhost;
 
 LIST_HEAD(binding_list, binding);
 
-/* Entries in order of arrival: the first block has 16, the others 127 (4 KiB). */
+/* Entries in order of arrival: the first block has 15 (512 bytes), those behind it up to 127 (4 KiB). */
 struct entry_block {
 	struct entry_block *next;
-	uint32_t head, tail, cap;
+	uint32_t head, tail, cap, home;	/* home: base/slab's */
 	uint64_t bytes;			/* of the bodies of its entries */
 	struct entry e[];
 };
@@ -38,12 +38,9 @@ struct queue {
 	uint64_t id;
 	uint16_t name_len;
 	bool durable, auto_delete, exclusive;
-	bool had_consumer;			/* auto-delete waits for a first one */
 	bool is_runnable, is_deleted;
-	bool is_auto_deleted;			/* on broker->auto_deleted */
 	bool is_listed;				/* on broker->deleted */
 	bool with_due;				/* there may be entries that expire */
-	uint32_t refs;				/* the vhost's; deliveries that wait keep it by `unacked` */
 	struct client *owner;			/* borrowed: exclusive to it; NULL otherwise */
 	struct table *arguments;		/* owned, may be NULL */
 	struct entry_block *head, *tail;	/* owned */
@@ -53,18 +50,17 @@ struct queue {
 	struct entry_block *returned;		/* owned, may be NULL; one block, grown */
 	uint32_t returned_sorted;
 	uint64_t next_seq;
-	uint64_t ready, unacked, ready_bytes;	/* messages; bytes of bodies */
+	uint64_t ready, unacked, ready_bytes;	/* messages; bytes of bodies. A deleted queue lives while unacked > 0 */
 	struct consumer_list consumers;		/* all, in the order of their consume */
 	struct consumer_list takers;		/* those that may take now, by priority, then by turn (DESIGN: ring of
 						 * ready consumers); may hold some that no longer can: looked at when picked */
 	uint32_t consumer_count;
 	struct consumer *exclusive_consumer;	/* borrowed */
 	struct binding_list bindings;		/* to this queue, the default exchange's left out */
-	struct wheel_node expiry;		/* armed for the head's due time only */
+	struct wheel_node expiry;		/* armed for the head's due time, or earlier */
 	struct queue_stats stats;
 	UT_hash_handle hh, hh_id;
 	TAILQ_ENTRY(queue) run_link;		/* broker->runnable; then, when deleted, broker->deleted */
-	TAILQ_ENTRY(queue) auto_link;		/* broker->auto_deleted */
 	LIST_ENTRY(queue) owner_link;		/* client->exclusive */
 	uint64_t route_mark;			/* route.c: already in the route */
 };
@@ -77,7 +73,8 @@ struct queue_spec {
 
 /* queue.declare. Reserved prefix (403), the client's right to configure (403: here, because only here a name made by
  * the server is known), exclusive lock (405), equivalence (406), limits.queues (406), `x-` arguments (406 for wrong
- * ones; 540 for those that a later version brings). `client` NULL: from settings or HTTP. *out is borrowed. */
+ * ones; 540 for those that a later version brings). An exclusive queue is never durable, whatever is asked for: it
+ * ends with its client. `client` NULL: from settings or HTTP. *out is borrowed. */
 const struct error *queue_declare(struct vhost *vh, const struct queue_spec *spec, struct client *client,
     struct queue **out) MUSTUSE;
 /* By name: 404; 405 when it is another client's exclusive queue. */
@@ -98,20 +95,26 @@ void queue_publish(struct queue *q, struct msg *m, uint64_t due_ms);
 
 /* For session.c: an entry comes back to its place; the caller calls queue_returned_done(q) after a batch. */
 void queue_return(struct queue *q, const struct entry *e);
-void queue_returned_done(struct queue *q);
+void queue_returned_done(struct queue *q);	/* consumers may take them */
 bool queue_pop(struct queue *q, struct entry *out);	/* next ready entry that is not expired; its reference moves */
-void queue_unref(struct queue **qp);
 void queue_settled(struct queue *q, uint32_t n);	/* n deliveries no longer wait: acked, dropped or returned */
 
 /* Consumers: membership in takers. */
 void queue_add_consumer(struct queue *q, struct consumer *k);
-void queue_remove_consumer(struct queue *q, struct consumer *k);
+void queue_remove_consumer(struct queue *q, struct consumer *k);	/* with the last one goes an auto-delete queue */
 void consumer_wake(struct consumer *k);		/* it may be able to take again: into takers, queue runnable */
 static inline bool consumer_can_take(const struct consumer *k);
 void queue_drop_cancelled(struct consumer *k);	/* takes k off broker->cancelled: its session ends */
 
 /* Work of a turn: deliver until nothing is ready, no consumer can take, or `max` were delivered. Returns how many. */
 unsigned queue_run(struct queue *q, unsigned max);
+
+/* A number of messages as methods carry it. */
+static inline uint32_t
+queue_count32(uint64_t n)
+{
+	return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+}
 
 #include "broker/client.h"
 

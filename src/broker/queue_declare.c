@@ -30,19 +30,6 @@ queue_find_id(const struct vhost *vh, uint64_t id)
 	return q;
 }
 
-/* By name. An auto-delete queue whose last consumer went is gone for whoever asks, as in RabbitMQ, though its turn to
- * be removed has not come. */
-static struct queue *
-find_live(const struct vhost *vh, struct span name)
-{
-	struct queue *q = queue_find(vh, name);
-
-	if (q == NULL || !q->is_auto_deleted || q->consumer_count > 0)
-		return q;
-	queue_remove(q);
-	return NULL;
-}
-
 static const struct error *
 locked(const struct vhost *vh, struct span name)
 {
@@ -57,7 +44,7 @@ locked(const struct vhost *vh, struct span name)
 const struct error *
 queue_lookup(struct vhost *vh, struct span name, const struct client *client, struct queue **out)
 {
-	struct queue *q = find_live(vh, name);
+	struct queue *q = queue_find(vh, name);
 
 	if (q == NULL)
 		return error_make(
@@ -105,8 +92,8 @@ make(struct vhost *vh, const struct queue_spec *spec, struct client *client)
 	q->durable = spec->durable;
 	q->auto_delete = spec->auto_delete;
 	q->exclusive = spec->exclusive;
-	q->refs = 1;
 	q->arguments = table_from_raw(table_span(spec->arguments));
+	mem_add(MEM_TOPOLOGY, queue_size(q));
 	q->expiry.fire = queue_on_expiry;
 	TAILQ_INIT(&q->consumers);
 	TAILQ_INIT(&q->takers);
@@ -123,12 +110,30 @@ make(struct vhost *vh, const struct queue_spec *spec, struct client *client)
 	return q;
 }
 
+/* A dead letter exchange needs read on the queue and write on the exchange. */
+static const struct error *
+check_dead_letter(const struct client *client, const struct queue_spec *spec)
+{
+	const struct error *e;
+	struct field f;
+
+	if (!table_find(table_span(spec->arguments), "x-dead-letter-exchange", &f) || f.kind != 'S')
+		return NULL;
+	e = permission_check(client, PERM_READ, "queue", spec->name);
+	return e != NULL ? e : permission_check(client, PERM_WRITE, "exchange", f.bytes);
+}
+
 /* A new name: may it be made? */
 static const struct error *
-check_new(const struct vhost *vh, const struct queue_spec *spec)
+check_new(const struct vhost *vh, const struct queue_spec *spec, const struct client *client)
 {
 	const struct broker *b = vh->broker;
+	const struct error *e = client != NULL ? check_dead_letter(client, spec) : NULL;
 
+	if (e == NULL)
+		e = memory_check_topology(&b->memory, "declare queue", spec->name, vh->name);
+	if (e != NULL)
+		return e;
 	if (b->cfg->queues != 0 && b->stats.queues >= b->cfg->queues)
 		return error_make(E_PRECONDITION_FAILED,
 		    "cannot declare queue '%.*s' in vhost '%s': the limit limits.queues (%u) is "
@@ -146,6 +151,7 @@ queue_declare(
 	const struct error *e;
 	struct queue *q;
 
+	spec.durable = given->durable && !given->exclusive;
 	if (spec.name.n == 0) {
 		random_name(made + 8);
 		spec.name = span_str(made);
@@ -156,11 +162,11 @@ queue_declare(
 	if (client != NULL &&
 	    (e = permission_check(client, PERM_CONFIGURE, "queue", spec.name)) != NULL)
 		return e;
-	q = find_live(vh, spec.name);
+	q = queue_find(vh, spec.name);
 	if (q != NULL) {
 		e = compare(q, &spec, client);
 	} else {
-		e = check_new(vh, &spec);
+		e = check_new(vh, &spec, client);
 		if (e == NULL)
 			q = make(vh, &spec, client);
 	}

@@ -7,7 +7,7 @@
  * that rejects 65,535 messages one by one costs one merge, not 65,535.
  *
  * Entries expire at the head only, as in RabbitMQ: when one is taken, and, so that counts fall without a consumer,
- * when the queue's node in the wheel fires, which is armed for the head alone. */
+ * when the queue's node in the wheel fires, which is armed for the head or, where one came back, for that. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -15,9 +15,8 @@
 #include "broker/queue_priv.h"
 
 enum {
-	FIRST_BLOCK = 16,   /* most queues hold few messages: 544 bytes */
-	BLOCK = 127,        /* 4 KiB */
-	SPARE_MAX = 64,     /* free blocks kept: 256 KiB */
+	FIRST_BLOCK = 15, /* 512 bytes: most queues hold few messages */
+	BLOCK = 127,      /* 4 KiB; between the two, each is twice as large as the one before it */
 	RETURNED_KEPT = 64, /* entries of an empty returned array that is not freed */
 	AHEAD = 4,          /* messages fetched into the cache before their turn */
 	EXPIRE_SLICE = 1000 /* entries dropped by one firing of the node */
@@ -34,54 +33,33 @@ block_size(uint32_t cap)
 	return sizeof(struct entry_block) + cap * sizeof(struct entry);
 }
 
+/* From the slabs, where messages come from: in address order like them, and given back as they are. */
 static struct entry_block *
-block_new(struct broker *b, uint32_t cap)
+block_new(uint32_t cap)
 {
-	struct entry_block *k = b->spare;
+	uint32_t home;
+	struct entry_block *k = slab_xalloc(block_size(cap), &home);
 
-	if (cap == BLOCK && k != NULL) {
-		b->spare = k->next;
-		b->spare_count--;
-	} else {
-		k = xmalloc(block_size(cap));
-	}
-	k->next = NULL;
-	k->head = k->tail = 0;
-	k->cap = cap;
-	k->bytes = 0;
-	mem_add(MEM_ENTRIES, block_size(cap));
+	*k = (struct entry_block){ .cap = cap, .home = home };
 	return k;
 }
 
 static void
-block_free(struct broker *b, struct entry_block *k)
+block_free(struct entry_block *k)
 {
-	mem_sub(MEM_ENTRIES, block_size(k->cap));
-	if (k->cap == BLOCK && b->spare_count < SPARE_MAX) {
-		k->next = b->spare;
-		b->spare = k;
-		b->spare_count++;
+	if (k->home != SLAB_HEAP) {
+		slab_free(k, k->home, block_size(k->cap));
 		return;
 	}
+	mem_sub(MEM_ENTRIES, block_size(k->cap));
 	free(k);
-}
-
-void
-queue_free_spare(struct broker *b)
-{
-	struct entry_block *k;
-
-	while ((k = b->spare) != NULL) {
-		b->spare = k->next;
-		free(k);
-	}
-	b->spare_count = 0;
 }
 
 static struct entry_block *
 add_block(struct queue *q)
 {
-	struct entry_block *k = block_new(q->broker, q->tail == NULL ? FIRST_BLOCK : BLOCK);
+	uint32_t cap = q->tail == NULL ? FIRST_BLOCK : q->tail->cap * 2 + 1;
+	struct entry_block *k = block_new(cap < BLOCK ? cap : BLOCK);
 
 	if (q->tail == NULL)
 		q->head = k;
@@ -104,7 +82,7 @@ drop_first_block(struct queue *q)
 	q->head = k->next;
 	if (q->head == NULL)
 		q->tail = NULL;
-	block_free(q->broker, k);
+	block_free(k);
 }
 
 static inline void
@@ -139,6 +117,15 @@ queue_append(struct queue *q, const struct entry *e)
 		queue_arm_expiry(q);
 }
 
+/* A node that is armed for earlier is left alone: it fires, finds nothing due and is armed again, which under load
+ * happens far less often than the head changes. */
+static void
+arm_for(struct queue *q, uint64_t due_ms)
+{
+	if (!wheel_armed(&q->expiry) || q->expiry.due_ms > due_ms)
+		wheel_arm(q->broker->wheel, &q->expiry, due_ms);
+}
+
 /* ---- returned entries ---- */
 
 static inline uint32_t
@@ -157,9 +144,7 @@ returned_grow(struct queue *q)
 	if (old > 0) {
 		mem_sub(MEM_ENTRIES, block_size(old));
 	} else {
-		k->next = NULL;
-		k->head = k->tail = 0;
-		k->bytes = 0;
+		*k = (struct entry_block){ .home = SLAB_HEAP };
 	}
 	k->cap = cap;
 	mem_add(MEM_ENTRIES, block_size(cap));
@@ -185,14 +170,9 @@ queue_return(struct queue *q, const struct entry *e)
 	to->seq_flags |= ENTRY_REDELIVERED;
 	to->acquired++;
 	count_in(q, to);
-}
-
-void
-queue_returned_done(struct queue *q)
-{
-	if (q->with_due)
-		queue_arm_expiry(q);
-	queue_make_runnable(q);
+	/* It may be the new head; to find out would cost the merge each time. */
+	if (unlikely(to->due_ms != 0))
+		arm_for(q, to->due_ms);
 }
 
 static void
@@ -318,7 +298,7 @@ take_returned(struct queue *q, struct entry *out)
 		__builtin_prefetch(k->e[k->tail - AHEAD].m, 1);
 	if (k->tail == 0 && k->cap > RETURNED_KEPT) {
 		q->returned = NULL;
-		block_free(q->broker, k);
+		block_free(k);
 	}
 }
 
@@ -371,7 +351,7 @@ queue_free_garbage(struct broker *b, unsigned max)
 		if (k->head < k->tail)
 			return true;
 		b->garbage = k->next;
-		block_free(b, k);
+		block_free(k);
 	}
 	return false;
 }
@@ -440,10 +420,8 @@ queue_arm_expiry(struct queue *q)
 		return;
 	}
 	due_ms = head_entry(q)->due_ms;
-	/* A node that is armed for earlier is left alone: it fires, finds nothing due and is armed again, which
-	 * under load happens far less often than the head changes. */
-	if (due_ms != 0 && (!wheel_armed(&q->expiry) || q->expiry.due_ms > due_ms))
-		wheel_arm(q->broker->wheel, &q->expiry, due_ms);
+	if (due_ms != 0)
+		arm_for(q, due_ms);
 }
 
 void

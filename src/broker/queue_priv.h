@@ -2,7 +2,7 @@
  * What the files of the queue module share:
  *	queue.c			publish, consumers and their turns, the way out
  *	queue_entries.c		ready entries in their order, returned ones, expiry, garbage
- *	queue_declare.c		look-up, declaring, deleting
+ *	queue_declare.c		look-up, declaring
  *	queue_arguments.c	the `x-` arguments */
 #ifndef BROKER_QUEUE_PRIV_H
 #define BROKER_QUEUE_PRIV_H
@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "broker/queue.h"
+#include "broker/table.h"
 
 /* Puts a new entry behind all others; its reference moves. */
 void queue_append(struct queue *q, const struct entry *e);
@@ -24,11 +25,17 @@ wheel_fn queue_on_expiry;
 
 /* Frees at most max messages of broker->garbage. True: there are more. */
 bool queue_free_garbage(struct broker *b, unsigned max);
-void queue_free_spare(struct broker *b);
 
 /* A deleted queue goes on broker->deleted once nothing waits for it any more; broker_reap frees it. */
 void queue_list_deleted(struct queue *q);
 void queue_free(struct queue *q);
+
+/* Bytes of a queue without its entries, counted as MEM_TOPOLOGY. */
+static inline size_t
+queue_size(const struct queue *q)
+{
+	return sizeof *q + q->name_len + 1u + table_size(q->arguments);
+}
 
 static inline void
 queue_make_runnable(struct queue *q)

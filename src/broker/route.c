@@ -8,18 +8,14 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/random.h"
 #include "broker/binding.h"
 #include "broker/broker.h"
 #include "broker/exchange_type/headers.h"
 #include "broker/exchange_type/type.h"
-#include "broker/hash.h"
 #include "broker/queue.h"
 #include "broker/route_cache.h"
 #include "broker/table.h"
 #include "broker/vhost.h"
-
-uint64_t hash_seed;
 
 /* Scratch of all walks: arrays that keep their size. Queues and exchanges are as many as clients declared. */
 static struct {
@@ -34,19 +30,11 @@ static struct {
 
 struct route_walk {
 	struct span headers;
-	uint32_t queues, exchanges;
+	uint32_t queues, exchanges, steps;
 	bool hit;         /* the exchange in hand matched something */
 	bool has_headers; /* scratch.headers was set up for this message */
 	bool by_key, by_headers;
 };
-
-void
-route_init(void)
-{
-	/* Not again: tables of another broker in this process stand on it. */
-	while (hash_seed == 0)
-		random_bytes(&hash_seed, sizeof hash_seed);
-}
 
 void
 route_fini(void)
@@ -110,11 +98,24 @@ route_headers(struct route_walk *w)
 	return scratch.headers;
 }
 
+uint32_t
+route_steps_left(const struct route_walk *w)
+{
+	return ROUTE_STEPS_MAX - w->steps;
+}
+
+void
+route_steps_taken(struct route_walk *w, uint32_t n)
+{
+	assert(n <= ROUTE_STEPS_MAX - w->steps);
+	w->steps += n;
+}
+
 static void
 walk(struct route_walk *w, struct exchange *x, const struct span *key, uint32_t keys)
 {
 	const struct exchange_type_ops *ops;
-	uint32_t i, k;
+	uint32_t i, k, looks;
 
 	scratch.mark++;
 	add_exchange(w, x);
@@ -125,7 +126,10 @@ walk(struct route_walk *w, struct exchange *x, const struct span *key, uint32_t 
 		w->by_key |= ops->by_key;
 		w->by_headers |= ops->by_headers;
 		w->hit = false;
-		for (k = 0; k < keys; k++)
+		/* Where keys mean nothing, a message with thousands of them in CC is routed once all the same. */
+		looks = ops->by_key ? keys : 1;
+		x->vhost->broker->work += ops->by_headers ? x->binding_count : looks;
+		for (k = 0; k < looks; k++)
 			ops->route(x, key[k], w);
 		if (!w->hit && x->alternate.p != NULL) {
 			x = exchange_find(x->vhost, x->alternate);
@@ -133,6 +137,7 @@ walk(struct route_walk *w, struct exchange *x, const struct span *key, uint32_t 
 				add_exchange(w, x);
 		}
 	}
+	scratch.exchange[0]->vhost->broker->work += w->steps;
 }
 
 /* The default exchange has no bindings: the key is a queue's name. */
@@ -203,6 +208,10 @@ route_find_cc(struct exchange *x, struct span key, struct span headers, bool has
 		walk_default(&w, x, has_cc ? scratch.key : &key, keys);
 	else
 		walk(&w, x, has_cc ? scratch.key : &key, keys);
+	if (w.steps == ROUTE_STEPS_MAX) {
+		x->vhost->broker->stats.route_refused++;
+		return NULL;
+	}
 	scratch.route = (struct route){ w.queues, w.by_headers || has_cc, scratch.queue };
 	if (!scratch.route.by_headers && !is_default)
 		route_cache_put(x, w.by_key ? key : span_of(NULL, 0), !w.by_key, &scratch.route);

@@ -21,7 +21,8 @@ struct route {
 
 /* `headers`: content of the message's header table, checked; p NULL if it has none. Needed by headers exchanges and for
  * CC and BCC (arrays of long strings under these names; what else stands there is refused by route_check_cc).
- * Never NULL. */
+ * NULL: it would take more than ROUTE_STEPS_MAX steps through patterns of topic exchanges. */
+enum { ROUTE_STEPS_MAX = 1 << 17 };	/* 5 ms; a thousand is a lot for patterns that were not made for it */
 const struct route *route_find(struct exchange *x, struct span key, struct span headers);
 
 /* The same for a caller who knows, from props_scan, whether there is a CC or BCC. */
@@ -35,7 +36,6 @@ const struct error *route_check_cc(struct span headers, bool *has_cc, bool *bcc)
 uint8_t *route_without_bcc(struct span headers, size_t *n) MUSTUSE;
 
 void route_cache_free(struct exchange *x);
-void route_init(void);		/* before the first exchange is made */
-void route_fini(void);
+void route_fini(void);		/* the scratch area */
 
 #endif

@@ -89,12 +89,6 @@ session_deliver(struct consumer *k, struct queue *q, struct entry *e)
 	}
 }
 
-static uint32_t
-clip(uint64_t n)
-{
-	return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
-}
-
 bool
 session_get(
     struct session *s, struct queue *q, bool no_ack, struct entry *e, uint64_t *tag, uint32_t *left)
@@ -104,7 +98,7 @@ session_get(
 		return false;
 	}
 	*tag = s->next_tag++;
-	*left = clip(q->ready);
+	*left = queue_count32(q->ready);
 	s->allowance++;
 	count_given(q, e);
 	if (no_ack) {
@@ -135,6 +129,7 @@ wake_all(struct session *s)
 {
 	struct consumer *k;
 
+	s->broker->work += s->consumer_count;
 	TAILQ_FOREACH (k, &s->consumers, session_link) {
 		if (!k->is_cancelled)
 			consumer_wake(k);
@@ -181,6 +176,7 @@ batch_end(struct batch *b)
 {
 	if (b->n == 0)
 		return;
+	b->s->broker->work += b->n;
 	count_settled(b->q, b->how, b->n);
 	if (b->how == SETTLE_REQUEUE && !b->q->is_deleted)
 		queue_returned_done(b->q);
@@ -331,6 +327,7 @@ take_up_to(struct session *s, uint64_t to, struct unacked_set *out)
 		set_add(out, unacked_slot(r, t));
 		r->live--;
 	}
+	s->broker->work += out->count;
 	unacked_trim_old(r);
 	unacked_trim(r);
 }
@@ -384,6 +381,55 @@ session_unacked(const struct session *s)
 	return s->unacked.live + s->unacked.old_live;
 }
 
+/* A session that ended, but for its deliveries. */
+struct returning {
+	struct session s;
+	TAILQ_ENTRY(returning) link;
+};
+
+static void
+give_back(struct session *s)
+{
+	s->broker->returned += session_unacked(s);
+	settle_up_to(s, UINT64_MAX - 1, SETTLE_REQUEUE);
+	assert(s->limited == 0 && s->consumer_count == 0);
+	unacked_fini(&s->unacked);
+}
+
+bool
+session_must_wait(const struct session *s)
+{
+	uint32_t n = session_unacked(s), before = s->broker->returned;
+
+	return n > 0 && before > 0 && before + n > SESSION_RETURN_MAX;
+}
+
+static void
+give_back_later(struct session *s)
+{
+	struct returning *r = xmalloc(sizeof *r);
+
+	r->s = *s;
+	r->s.client = NULL;
+	TAILQ_INIT(&r->s.consumers);
+	s->unacked = (struct unacked_ring){ 0 };
+	TAILQ_INSERT_TAIL(&s->broker->returning, r, link);
+}
+
+bool
+session_run_returning(struct broker *b)
+{
+	struct returning *r;
+
+	b->returned = 0;
+	while ((r = TAILQ_FIRST(&b->returning)) != NULL && !session_must_wait(&r->s)) {
+		TAILQ_REMOVE(&b->returning, r, link);
+		give_back(&r->s);
+		free(r);
+	}
+	return r != NULL;
+}
+
 void
 session_fini(struct session *s)
 {
@@ -398,9 +444,10 @@ session_fini(struct session *s)
 			session_cancel(s, k);
 		}
 	}
-	settle_up_to(s, UINT64_MAX - 1, SETTLE_REQUEUE);
-	assert(s->limited == 0 && s->consumer_count == 0);
-	unacked_fini(&s->unacked);
+	if (unlikely(session_must_wait(s)))
+		give_back_later(s);
+	else
+		give_back(s);
 	LIST_REMOVE(s, link);
 	s->broker->stats.channels--;
 	s->broker->stats.channels_closed++;

@@ -98,9 +98,15 @@ consumer_tag(const struct consumer *k)
 }
 
 void session_init(struct session *s, struct client *c, const struct session_ops *ops);
-/* What a transaction took must have been settled or put back before. Consumers are cancelled, deliveries that wait go back to their queues (in order, marked redelivered), the session
- * is unlinked. No callback comes for it afterwards. */
+/* What a transaction took must have been settled or put back before. Consumers are cancelled, deliveries that wait go
+ * back to their queues (in order, marked redelivered), the session is unlinked. No callback comes for it afterwards. */
 void session_fini(struct session *s);
+/* Sessions that end together with SESSION_RETURN_MAX deliveries and more would hold the node up: each goes back as a
+ * whole, but those behind the first wait for the next broker_run(). Whoever has to know that all is back asks before
+ * session_fini, and comes again later. */
+enum { SESSION_RETURN_MAX = 32768 };
+bool session_must_wait(const struct session *s);
+bool session_run_returning(struct broker *b);	/* for broker.c: the next of them. True: there are more */
 
 /* A consumer on q; permissions, exclusive locks and the tag's uniqueness in the session were checked by the caller
  * except: 403 "queue 'q' in vhost '/' in exclusive use", 403/406 limits.consumers. prefix and tag are copied.

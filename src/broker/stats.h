@@ -26,7 +26,9 @@
 	X(purged, COUNTER, "messages removed by purge or deletion of their queue")                \
 	X(reply_to, COUNTER, "messages delivered through direct reply-to")                        \
 	X(reply_to_dropped, COUNTER, "direct replies dropped because their taker does not read")  \
+	X(route_refused, COUNTER, "messages refused because their route takes too many steps")   \
 	X(parked, COUNTER, "times that a publishing channel was parked by a memory alarm")        \
+	X(parked_dropped, COUNTER, "bytes of frames of parked channels that went before their turn") \
 	X(alarm_closed, COUNTER, "channels closed because of the hard memory limit")              \
 	X(connections_opened, COUNTER, "connections opened")                                      \
 	X(connections_closed, COUNTER, "connections closed")                                      \

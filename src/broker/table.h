@@ -47,6 +47,13 @@ table_span(const struct table *t)
 	return t != NULL ? span_of(t->raw, t->n) : span_of(NULL, 0);
 }
 
+/* Bytes that it takes. */
+static inline size_t
+table_size(const struct table *t)
+{
+	return t != NULL ? sizeof *t + t->n : 0;
+}
+
 struct table *table_from_raw(struct span raw) MUSTUSE;		/* copies a checked table; NULL if empty */
 int table_try_copy(struct span raw, struct table **out) MUSTUSE;	/* the same; 0, -ENOMEM or -E2BIG */
 /* Copies a decoded table. *out NULL if empty. 0 or -EINVAL (cannot be encoded), -E2BIG (over 1 MiB or too deep),

@@ -71,12 +71,23 @@ user_find(const struct broker *b, struct span name)
 static void
 add_administrator(struct broker *b, const char *name, const char *password, bool loopback_only)
 {
-	struct user *u = user_add(b, name, password, TAG_ADMINISTRATOR, loopback_only);
 	struct vhost *vh = vhost_find(b, SPAN_LIT("/"));
-	const struct error *e = vh != NULL ? permission_set(u, vh, ".*", ".*", ".*") : NULL;
 
-	if (e != NULL)
-		log_error("user '%s': %s", name, e->text);
+	(void)user_add(b, name, password, TAG_ADMINISTRATOR, loopback_only);
+	if (vh != NULL)
+		users_admit_administrators(b, vh);
+}
+
+void
+users_admit_administrators(struct broker *b, struct vhost *vh)
+{
+	const struct error *e;
+
+	for (struct user *u = b->users; u != NULL; u = u->hh.next) {
+		if ((u->tags & TAG_ADMINISTRATOR) != 0 && !permission_vhost(u, vh) &&
+		    (e = permission_set(u, vh, ".*", ".*", ".*")) != NULL)
+			log_error("user '%s': %s", u->name, e->text);
+	}
 }
 
 void

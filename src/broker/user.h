@@ -4,14 +4,15 @@
 #define BROKER_USER_H
 
 #include <stdbool.h>
-#include <uthash.h>
 
 #include "base/attr.h"
 #include "base/bytes.h"
 #include "base/mac.h"
+#include "broker/map.h"
 
 struct broker;
 struct permission;
+struct vhost;
 
 enum user_tag {	/* RabbitMQ's */
 	TAG_ADMINISTRATOR = 1, TAG_MONITORING = 2, TAG_POLICYMAKER = 4, TAG_MANAGEMENT = 8, TAG_IMPERSONATOR = 16
@@ -31,6 +32,9 @@ struct user {
 
 /* Makes the default accounts that INTERFACES names, from the settings. */
 void users_default(struct broker *b);
+/* Every right in this vhost for all administrators who have none there: of vhosts that the settings make, which nobody
+ * could open otherwise. */
+void users_admit_administrators(struct broker *b, struct vhost *vh);
 /* Adds a user, or gives one that is there another password, tags and loopback_only. */
 struct user *user_add(struct broker *b, const char *name, const char *password, uint32_t tags, bool loopback_only);
 struct user *user_find(const struct broker *b, struct span name);

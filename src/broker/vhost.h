@@ -5,10 +5,10 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <uthash.h>
 
 #include "base/attr.h"
 #include "base/bytes.h"
+#include "broker/map.h"
 
 struct alternate;
 struct broker;
@@ -22,7 +22,7 @@ struct vhost {
 	struct queue *queues;			/* owned, uthash by name (hh) */
 	struct queue *queues_by_id;		/* the same, by id (hh_id) */
 	struct exchange *default_exchange;	/* borrowed from exchanges: name "" */
-	struct alternate *alternates;		/* owned, uthash by name: who names it as its alternate (exchange.c) */
+	struct alternate *alternates;		/* owned, uthash by name: who names it as its alternate (alternate.c) */
 	struct exchange *unbound;		/* auto-delete exchanges whose last binding went, on their way out */
 	uint64_t epoch;				/* rises when an exchange is deleted: pointers kept to one are void */
 	UT_hash_handle hh;

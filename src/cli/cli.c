@@ -210,6 +210,13 @@ cli_unknown_command(const char *word)
 	const char *words[WORDS_MAX], *nearest;
 	size_t count = 0;
 
+	if (word[0] == '-') {
+		fprintf(stderr,
+		    "hermes: '%s' stands before the command; it is hermes COMMAND [OPTIONS], "
+		    "and 'hermes help' shows the commands\n",
+		    word);
+		return CLI_USAGE;
+	}
 	for (const struct cli_command *k = cli_commands; k->name != NULL && count < WORDS_MAX; k++)
 		words[count++] = k->name;
 	nearest = suggest_nearest(word, words, count);

@@ -6,6 +6,7 @@
 #include <amqp_tcp_socket.h>
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -40,7 +41,8 @@ connect_one(const struct addrinfo *a)
 	/* the limit of a send is the limit of connect too: socket(7) */
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-	if (connect(fd, a->ai_addr, a->ai_addrlen) == 0)
+	/* the library keeps no time limit on a socket that blocks */
+	if (connect(fd, a->ai_addr, a->ai_addrlen) == 0 && fcntl(fd, F_SETFL, O_NONBLOCK) == 0)
 		return fd;
 	err = errno == EINPROGRESS ? ETIMEDOUT : errno;
 	close(fd);
@@ -139,16 +141,26 @@ log_in(struct client_conn *k, const struct amqp_connection_info *info)
 	const char *user = or_else(cli_value(k->cli, "user"), info->user);
 	const char *password = or_else(cli_value(k->cli, "password"), info->password);
 	const char *vhost = or_else(cli_value(k->cli, "vhost"), info->vhost);
+	const struct timeval limit = { .tv_sec = CONNECT_S };
+	amqp_rpc_reply_t reply;
 	char doing[400];
 
 	snprintf(doing, sizeof doing,
 	    "the node at %s:%d does not let user '%.64s' into vhost '%.64s' (see --user, "
 	    "--password, --vhost)",
 	    info->host, info->port, user, vhost);
-	if (!client_fine(k,
-	        amqp_login(k->amqp, vhost, AMQP_DEFAULT_MAX_CHANNELS, FRAME_MAX, 0,
-	            AMQP_SASL_METHOD_PLAIN, user, password),
-	        doing))
+	/* an HTTP port, say, waits for the rest of what it takes for a request, and says nothing */
+	if (amqp_set_handshake_timeout(k->amqp, &limit) != AMQP_STATUS_OK)
+		abort();
+	reply = amqp_login(k->amqp, vhost, AMQP_DEFAULT_MAX_CHANNELS, FRAME_MAX, 0,
+	    AMQP_SASL_METHOD_PLAIN, user, password);
+	if (reply.reply_type == AMQP_RESPONSE_LIBRARY_EXCEPTION) {
+		cli_fail(k->cli,
+		    "%s:%d does not answer as an AMQP 0-9-1 broker: %s; is it the AMQP port?",
+		    info->host, info->port, amqp_error_string2(reply.library_error));
+		return false;
+	}
+	if (!client_fine(k, reply, doing))
 		return false;
 	amqp_channel_open(k->amqp, 1);
 	return client_fine(k, amqp_get_rpc_reply(k->amqp), "cannot open a channel");

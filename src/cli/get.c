@@ -39,8 +39,8 @@ print_message(struct get *g, const amqp_basic_get_ok_t *ok, const amqp_message_t
 	}
 	if (fine && putchar('\n') != EOF && fflush(stdout) == 0)
 		return true;
-	cli_fail(
-	    g->conn.cli, "cannot write the message: %s; it stays in the queue", strerror(errno));
+	cli_fail(g->conn.cli, "cannot write the message: %s; it %s", strerror(errno),
+	    g->no_ack ? "is lost (--no-ack)" : "stays in the queue");
 	return false;
 }
 

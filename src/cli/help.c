@@ -2,43 +2,82 @@
  * hermes help [COMMAND]: all of it is made from the table of commands. */
 #include "cli/cli_options.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/version.h"
 
+enum { WIDTH = 100, LEFT = 31 }; /* columns: of a line; of an option's name before its text */
+
+/* Text that is folded at its blanks. */
+struct fold {
+	FILE *out;
+	unsigned column, indent; /* where the line is; where the ones after it begin */
+};
+
+static void
+fold_add(struct fold *f, const char *text)
+{
+	for (size_t n; *(text += strspn(text, " ")) != '\0'; text += n) {
+		n = strcspn(text, " ");
+		if (f->column > f->indent && f->column + 1 + n > WIDTH) {
+			fprintf(f->out, "\n%*s", (int)f->indent, "");
+			f->column = f->indent;
+		} else if (f->column > f->indent) {
+			fputc(' ', f->out);
+			f->column++;
+		}
+		fwrite(text, 1, n, f->out);
+		f->column += (unsigned)n;
+	}
+}
+
+static void PRINTF(2, 3) fold_printf(struct fold *f, const char *fmt, ...)
+{
+	char text[400];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	fold_add(f, text);
+}
+
 void
 cli_help_all(FILE *out)
 {
+	struct fold later = { .out = out };
+
 	fprintf(out, "Hermes %s, a message broker.\n\nusage: hermes COMMAND [OPTIONS]\n\n",
 	    HERMES_VERSION);
 	for (const struct cli_command *k = cli_commands; k->name != NULL; k++)
 		if (k->run != NULL)
 			fprintf(out, "  %-12s %s\n", k->name, k->text);
-	fprintf(out, "\nWith a later version come:");
+	fputc('\n', out);
+	fold_add(&later, "With a later version come:");
 	for (const struct cli_command *k = cli_commands; k->name != NULL; k++)
 		if (k->run == NULL)
-			fprintf(out, " %s", k->name);
-	fprintf(out, "\n\n'hermes help COMMAND' explains one. Exit status: 0 done, 1 failed, 2 "
-	             "wrong usage or "
-	             "settings.\n");
+			fold_add(&later, k->name);
+	fprintf(out, "\n\n'hermes help COMMAND' explains one, 'man hermes' has the settings.\n"
+	             "Exit status: 0 done, 1 failed, 2 wrong usage or settings.\n");
 }
 
 static void
 help_option(FILE *out, const struct cli_option *o)
 {
+	struct fold f = { .out = out, .column = LEFT, .indent = LEFT };
 	char left[64];
 
 	snprintf(left, sizeof left, "%c%c%s--%s%s%s", o->letter != '\0' ? '-' : ' ',
 	    o->letter != '\0' ? o->letter : ' ', o->letter != '\0' ? ", " : "  ", o->name,
 	    o->value != NULL ? " " : "", o->value != NULL ? o->value : "");
-	fprintf(out, "  %-28s %s", left, o->text);
-	if (o->repeats)
-		fprintf(out, "; may be given more than once");
+	fprintf(out, "  %-*s", LEFT - 2, left);
+	fold_printf(&f, "%s%s", o->text, o->repeats ? "; may be given more than once" : "");
 	if (o->def != NULL && o->def[0] != '\0')
-		fprintf(out, " (default: %s)", o->def);
+		fold_printf(&f, "(default: %s)", o->def);
 	if (o->env != NULL)
-		fprintf(out, " [%s]", o->env);
+		fold_printf(&f, "[%s]", o->env);
 	fputc('\n', out);
 }
 
@@ -46,6 +85,7 @@ void
 cli_help_one(FILE *out, const struct cli_command *k)
 {
 	const struct cli_option *o;
+	bool env = false;
 
 	fprintf(out, "hermes %s: %s\n\nusage: hermes %s%s%s\n", k->name, k->text, k->name,
 	    k->usage[0] != '\0' ? " " : "", k->usage);
@@ -56,10 +96,13 @@ cli_help_one(FILE *out, const struct cli_command *k)
 	if (k->help != NULL)
 		fprintf(out, "\n%s", k->help);
 	fprintf(out, "\noptions:\n");
-	for (size_t i = 0; (o = cli_option_at(k, i)) != NULL; i++)
+	for (size_t i = 0; (o = cli_option_at(k, i)) != NULL; i++) {
 		help_option(out, o);
-	fprintf(out,
-	    "\nA name in brackets is an environment variable that stands in for the option.\n");
+		env |= o->env != NULL;
+	}
+	if (env)
+		fprintf(out, "\nA name in brackets is an environment variable that stands in for "
+		             "the option.\n");
 }
 
 int

@@ -34,9 +34,8 @@ on_answer(struct evhttp_request *req, void *arg)
 	struct call *k = arg;
 	struct evbuffer *b;
 
-	if (req == NULL || evhttp_request_get_response_code(req) == 0) {
+	if (req == NULL || evhttp_request_get_response_code(req) == 0)
 		return;
-	}
 	k->status = evhttp_request_get_response_code(req);
 	b = evhttp_request_get_input_buffer(req);
 	k->json = json_loadb(
@@ -49,7 +48,8 @@ on_error(enum evhttp_request_error error, void *arg)
 	((struct call *)arg)->error = (int)error;
 }
 
-/* The text before the first ':' of the URL's user part, and what follows it, stand in for the options. */
+/* The text before the first ':' of the URL's user part, and what follows it, stand in for the options that were
+ * not given. */
 static void
 set_login(struct call *k)
 {
@@ -57,11 +57,11 @@ set_login(struct call *k)
 	const char *user = cli_value(k->cli, "user"), *password = cli_value(k->cli, "password");
 	const char *colon = info != NULL ? strchr(info, ':') : NULL;
 
-	if (user == NULL && colon != NULL) {
-		char *raw = xstrndup(info, (size_t)(colon - info));
+	if (user == NULL && info != NULL) {
+		char *raw = xstrndup(info, colon != NULL ? (size_t)(colon - info) : strlen(info));
 
 		k->user = evhttp_uridecode(raw, 0, NULL);
-		k->password = evhttp_uridecode(colon + 1, 0, NULL);
+		k->password = evhttp_uridecode(colon != NULL ? colon + 1 : "", 0, NULL);
 		free(raw);
 	}
 	if (k->user == NULL)
@@ -109,7 +109,7 @@ make_request(struct call *k)
 	header = xasprintf("Basic %s", base64);
 	headers = evhttp_request_get_output_headers(req);
 	evhttp_request_set_error_cb(req, on_error);
-	if (evhttp_add_header(headers, "Host", k->host) < 0 ||
+	if (evhttp_add_header(headers, "Host", evhttp_uri_get_host(k->uri)) < 0 ||
 	    evhttp_add_header(headers, "Connection", "close") < 0 ||
 	    evhttp_add_header(headers, "Authorization", header) < 0)
 		abort();

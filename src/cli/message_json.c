@@ -3,35 +3,31 @@
  * says so. Depth: the library that decoded the tables has bounded it. */
 #include "cli/message_json.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "mgmt/base64.h"
 
 static json_t *
 base64(amqp_bytes_t b)
 {
-	static const char digits[] =
-	    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	const uint8_t *p = b.bytes;
-	char *text = try_malloc((b.len + 2) / 3 * 4 + 1);
-	size_t n = 0;
+	char *text = try_malloc(BASE64_SIZE(b.len));
 	json_t *j;
 
 	if (text == NULL)
 		return NULL;
-	for (size_t i = 0; i < b.len; i += 3) {
-		size_t left = b.len - i;
-		uint32_t v = (uint32_t)p[i] << 16 | (left > 1 ? (uint32_t)p[i + 1] << 8 : 0) |
-		             (left > 2 ? p[i + 2] : 0);
-
-		text[n++] = digits[v >> 18];
-		text[n++] = digits[v >> 12 & 63];
-		text[n++] = left > 1 ? digits[v >> 6 & 63] : '=';
-		text[n++] = left > 2 ? digits[v & 63] : '=';
-	}
-	j = json_stringn(text, n);
+	base64_encode(b.bytes, b.len, text);
+	j = json_string(text);
 	free(text);
 	return j;
+}
+
+/* What does not fit a number of JSON's library is shown by its digits. */
+static json_t *
+unsigned_json(uint64_t v)
+{
+	return v <= INT64_MAX ? json_integer((json_int_t)v) : json_sprintf("%" PRIu64, v);
 }
 
 /* *coded: it became base64. */
@@ -62,7 +58,7 @@ value_json(const amqp_field_value_t *v)
 	case AMQP_FIELD_KIND_U32: return json_integer(v->value.u32);
 	case AMQP_FIELD_KIND_I64: return json_integer(v->value.i64);
 	case AMQP_FIELD_KIND_U64:
-	case AMQP_FIELD_KIND_TIMESTAMP: return json_integer((json_int_t)v->value.u64);
+	case AMQP_FIELD_KIND_TIMESTAMP: return unsigned_json(v->value.u64);
 	case AMQP_FIELD_KIND_F32:
 		return json_real((double)v->value.f32); /* NULL for what JSON has not */
 	case AMQP_FIELD_KIND_F64: return json_real(v->value.f64);
@@ -122,7 +118,7 @@ properties_json(const amqp_basic_properties_t *p)
 	put_bytes(j, #field, p->field)
 #define NUMBER(field, flag)                       \
 	if (p->_flags & AMQP_BASIC_##flag##_FLAG) \
-	(void)json_object_set_new(j, #field, json_integer((json_int_t)p->field))
+	(void)json_object_set_new(j, #field, unsigned_json(p->field))
 	TEXT(content_type, CONTENT_TYPE);
 	TEXT(content_encoding, CONTENT_ENCODING);
 	if (p->_flags & AMQP_BASIC_HEADERS_FLAG)

@@ -73,6 +73,8 @@ read_body(struct publish *p, struct cli *c)
 		p->body = (uint8_t *)xstrdup(text);
 		return true;
 	}
+	if (file == NULL && isatty(STDIN_FILENO))
+		fprintf(stderr, "the body is read from the terminal; Ctrl-D ends it\n");
 	if (file == NULL || strcmp(file, "-") == 0)
 		return read_all(p, STDIN_FILENO, "standard input");
 	fd = open(file, O_RDONLY | O_CLOEXEC);
@@ -131,6 +133,24 @@ set_number(struct publish *p, const char *name, size_t n, const char *value)
 	return false;
 }
 
+/* Says what is wrong with NAME=VALUE, the name of which has n bytes. False, for the caller to return. */
+static bool
+bad_property(struct publish *p, const char *word, size_t n)
+{
+	static const char number[] = "must be a number from 0 to 255",
+	                  seconds[] = "must be a number of seconds since 1970";
+	const char *why = "must be NAME=VALUE of a property; 'hermes help publish' names them";
+
+	if (n == 8 && memcmp(word, "priority", n) == 0)
+		why = number;
+	else if (n == 9 && memcmp(word, "timestamp", n) == 0)
+		why = seconds;
+	else if (n > 0 && strlen(word + n + 1) > 255)
+		why = "has more than 255 bytes";
+	cli_misuse(p->conn.cli, "--property %.100s: %s", word, why);
+	return false;
+}
+
 static bool
 set_property(struct publish *p, const char *word)
 {
@@ -149,10 +169,7 @@ set_property(struct publish *p, const char *word)
 		if (set_number(p, word, n, equals + 1))
 			return true;
 	}
-	cli_misuse(p->conn.cli,
-	    "--property %.100s: must be NAME=VALUE of a known property; see hermes help publish",
-	    word);
-	return false;
+	return bad_property(p, word, n);
 }
 
 static bool
@@ -191,6 +208,14 @@ read_options(struct publish *p, struct cli *c)
 		p->key = "";
 	if (strlen(p->key) > 255 || strlen(p->exchange) > 255) {
 		cli_misuse(c, "names and keys have at most 255 bytes");
+		return false;
+	}
+	if (cli_given(c, "body") && cli_given(c, "file")) {
+		cli_misuse(c, "--body and --file exclude each other");
+		return false;
+	}
+	if (cli_switch(c, "mandatory") && !p->mandatory) {
+		cli_misuse(c, "--mandatory and --no-mandatory exclude each other");
 		return false;
 	}
 	if (cli_switch(c, "declare") && p->exchange[0] != '\0') {

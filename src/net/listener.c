@@ -7,7 +7,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -162,14 +161,12 @@ on_acceptable(UNUSED evutil_socket_t fd, UNUSED short what, void *arg)
 
 /* --- opening -------------------------------------------------------------------------------------- */
 
-/* An address, or (at the start only, because it may ask the network) a name. */
+/* False: not an address. Names are none: who would listen does not want to depend on a name server. */
 static bool
 resolve(const char *address, uint16_t port, struct sockaddr_storage *ss, socklen_t *n)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(port) };
 	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE }, *found;
-	char service[8];
 
 	if (inet_pton(AF_INET, address, &in.sin_addr) == 1) {
 		*n = sizeof in;
@@ -181,13 +178,7 @@ resolve(const char *address, uint16_t port, struct sockaddr_storage *ss, socklen
 		memcpy(ss, &in6, sizeof in6);
 		return true;
 	}
-	(void)snprintf(service, sizeof service, "%u", port);
-	if (getaddrinfo(address, service, &hints, &found) != 0)
-		return false;
-	*n = found->ai_addrlen;
-	memcpy(ss, found->ai_addr, found->ai_addrlen);
-	freeaddrinfo(found);
-	return true;
+	return false;
 }
 
 static bool

@@ -105,6 +105,7 @@ loop_new(void)
 	TAILQ_INIT(&l->closing);
 	TAILQ_INIT(&l->closed);
 	l->tail_room = LOOP_TAIL_ROOM;
+	l->share_us = LOOP_TURN_US;
 	l->input = xmalloc(l->tail_room + LOOP_READ_MAX);
 	e->timer = evtimer_new(l->base, on_timer, l);
 	e->hangup = event_new(l->base, e->hangup_fd, EV_READ | EV_PERSIST, on_hangup, l);
@@ -183,13 +184,17 @@ void
 loop_read(struct loop *l)
 {
 	uint32_t n = l->readable_count;
-	size_t quota = LOOP_READ_MAX;
+	size_t quota;
+	uint64_t until_us;
 
 	/* what became writable goes first: the floors above learn this turn who has room again */
 	if (!TAILQ_EMPTY(&l->dirty))
 		loop_flush(l);
-	if (n > 0)
-		quota = LOOP_TURN_BYTES / n;
+	if (n == 0)
+		return;
+	until_us = clock_mono_us() + LOOP_TURN_US;
+	l->share_us = LOOP_TURN_US / n > LOOP_SHARE_US ? LOOP_TURN_US / n : LOOP_SHARE_US;
+	quota = LOOP_TURN_BYTES / n;
 	if (quota > LOOP_READ_MAX)
 		quota = LOOP_READ_MAX;
 	if (quota < LOOP_READ_MIN)
@@ -201,6 +206,9 @@ loop_read(struct loop *l)
 		t->is_readable = false;
 		l->readable_count--;
 		transport_read(t, quota);
+		/* the rest is first in the next turn */
+		if (n > 1 && clock_mono_us() >= until_us)
+			break;
 	}
 }
 

@@ -34,6 +34,7 @@ struct loop {
 	    closing;                  /* without an owner: the rest of their output is being sent */
 	struct transport_list closed; /* freed by loop_reap */
 	uint32_t readable_count;
+	uint32_t share_us; /* how long one transport's input may be worked on before the others' turn */
 	uint8_t *input;   /* one buffer for all: tail_room for a tail, then LOOP_READ_MAX */
 	size_t tail_room; /* grows to the largest tail_max of a transport */
 	struct chunk *spare_chunks; /* at most LOOP_SPARE_CHUNKS */
@@ -46,6 +47,8 @@ enum {
 	LOOP_READ_MAX = 256 << 10, /* bytes of one recv: at most, at least */
 	LOOP_READ_MIN = 16 << 10,
 	LOOP_TURN_BYTES = 1 << 20,  /* of one turn, shared by those that are readable */
+	LOOP_TURN_US = 2000,        /* the same of time: after so much no further one is read */
+	LOOP_SHARE_US = 200,        /* of time for one, at least */
 	LOOP_TAIL_ROOM = 160 << 10, /* a frame of the default size and a little */
 	LOOP_SPARE_CHUNKS = 64,
 	LOOP_TIMERS = 1024 /* timers fired a turn */

@@ -24,7 +24,6 @@ struct transport_io {
 	uint8_t *tail;            /* owned: bytes that on_bytes left */
 	size_t tail_len, tail_cap, tail_max;
 	uint64_t waiting_since_ms; /* output could not be written since */
-	uint64_t deadline_ms;      /* of flush_then_close */
 	uint64_t flush_seq;        /* the flush that saw it last */
 	int broken;    /* errno of a failed write: what is in the socket is still read */
 	bool can_read; /* the loop reported it */

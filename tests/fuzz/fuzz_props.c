@@ -49,7 +49,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	within(raw, pr.expiration);
 	within(raw, pr.user_id);
 	within(raw, pr.reply_to);
-	within(raw, pr.message_id);
 	if (props_expiration(pr.expiration, &ms) == 0)
 		assert(ms <= 315360000000 && pr.expiration.n > 0);
 	if (route_check_cc(pr.headers, &cc, &bcc) == NULL) {

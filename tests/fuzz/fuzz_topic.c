@@ -42,7 +42,7 @@ match(struct topic *t, struct span key, size_t patterns)
 
 	for (i = 0; i < key.n; i++)
 		words += key.p[i] == '.';
-	topic_match(t, key, count, &hits);
+	topic_match(t, key, UINT32_MAX, count, &hits);
 	assert(hits <= patterns);
 	assert(topic_steps(t) - before <= (words + 1) * topic_nodes(t));
 }

@@ -74,7 +74,7 @@ START_TEST(purged_are_freed_in_slices)
 	ck_assert_uint_eq(w.broker->stats.messages_ready, 0);
 	ck_assert_uint_eq(w.broker->stats.purged, 100000);
 	slab_get_stats(&slabs);
-	ck_assert_uint_eq(slabs.items, 100000);
+	ck_assert_uint_ge(slabs.items, 100000); /* and the blocks of their entries */
 	while (broker_run(w.broker)) {
 		broker_reap(w.broker);
 		turns++;
@@ -159,12 +159,13 @@ END_TEST
 
 START_TEST(client_record)
 {
-	struct client c = { 0 };
+	struct client c = { .peer_host = "::1", .peer_port = 4711 };
 
 	client_init(&c, w.broker);
-	client_set_peer(&c, "::1", 4711);
 	ck_assert_str_eq(c.who.peer, "[::1]:4711");
-	client_set_peer(&c, "10.0.0.1", 1);
+	client_fini(&c);
+	c = (struct client){ .peer_host = "10.0.0.1", .peer_port = 1 };
+	client_init(&c, w.broker);
 	ck_assert_str_eq(c.who.peer, "10.0.0.1:1");
 	ck_assert_uint_eq(c.who.connection, c.id);
 	client_set_user(&c, user_find(w.broker, SPAN_LIT("guest")));
@@ -174,7 +175,7 @@ START_TEST(client_record)
 	ck_assert_uint_eq(w.broker->stats.connections, 2);
 	client_fini(&c);
 	ck_assert_uint_eq(w.broker->stats.connections, 1);
-	ck_assert_uint_eq(w.broker->stats.connections_closed, 1);
+	ck_assert_uint_eq(w.broker->stats.connections_closed, 2);
 }
 END_TEST
 

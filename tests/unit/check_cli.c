@@ -104,6 +104,22 @@ START_TEST(every_command_is_explained)
 }
 END_TEST
 
+START_TEST(help_fits_a_terminal)
+{
+	char line[64];
+
+	for (const struct cli_command *k = cli_commands; k->name != NULL; k++) {
+		snprintf(line, sizeof line, "help %s", k->name);
+		ck_assert_int_eq(run(line), CLI_OK);
+		for (const char *p = out; *p != '\0'; p += strcspn(p, "\n"), p += *p == '\n')
+			ck_assert_msg(strcspn(p, "\n") <= 100, "%s: %.120s", line, p);
+	}
+	ck_assert_int_eq(run("help"), CLI_OK);
+	for (const char *p = out; *p != '\0'; p += strcspn(p, "\n"), p += *p == '\n')
+		ck_assert_msg(strcspn(p, "\n") <= 100, "%.120s", p);
+}
+END_TEST
+
 START_TEST(later_commands_are_refused)
 {
 	char want[128];
@@ -125,6 +141,9 @@ static const struct line {
 } lines[] = {
 	{ "sevrer", CLI_USAGE, "hermes: unknown command 'sevrer'; nearest: 'server'\n" },
 	{ "zzzzzzzz", CLI_USAGE, "hermes: unknown command 'zzzzzzzz'; 'hermes help' shows all\n" },
+	{ "--port 1 server", CLI_USAGE,
+	    "hermes: '--port' stands before the command; it is hermes COMMAND [OPTIONS], and "
+	    "'hermes help' shows the commands\n" },
 	{ "server --prot 1", CLI_USAGE,
 	    "hermes server: unknown option '--prot'; nearest: '--port'\n" },
 	{ "server --prot=1", CLI_USAGE,
@@ -175,11 +194,16 @@ static const struct line {
 	{ "publish -k a --header b", CLI_USAGE,
 	    "hermes publish: --header b: must be NAME=VALUE\n" },
 	{ "publish -k a --property colour=red", CLI_USAGE,
-	    "hermes publish: --property colour=red: must be NAME=VALUE of a known property; see "
-	    "hermes help publish\n" },
+	    "hermes publish: --property colour=red: must be NAME=VALUE of a property; 'hermes help "
+	    "publish' names them\n" },
 	{ "publish -k a --property priority=256", CLI_USAGE,
-	    "hermes publish: --property priority=256: must be NAME=VALUE of a known property; see "
-	    "hermes help publish\n" },
+	    "hermes publish: --property priority=256: must be a number from 0 to 255\n" },
+	{ "publish -k a --property timestamp=now", CLI_USAGE,
+	    "hermes publish: --property timestamp=now: must be a number of seconds since 1970\n" },
+	{ "publish -k a --body x --file y", CLI_USAGE,
+	    "hermes publish: --body and --file exclude each other\n" },
+	{ "publish -k a --mandatory --no-mandatory", CLI_USAGE,
+	    "hermes publish: --mandatory and --no-mandatory exclude each other\n" },
 	{ "publish -k a -e x --declare", CLI_USAGE,
 	    "hermes publish: --declare makes a queue with the key's name; with --exchange it is of "
 	    "no use\n" },
@@ -239,6 +263,7 @@ main(void)
 
 	tcase_add_test(t, table_is_sound);
 	tcase_add_test(t, every_command_is_explained);
+	tcase_add_test(t, help_fits_a_terminal);
 	tcase_add_test(t, later_commands_are_refused);
 	tcase_add_loop_test(t, one_line, 0, COUNT_OF(lines));
 	tcase_add_test(t, environment_below_options);

@@ -230,6 +230,31 @@ static const struct one {
 	{ "memory.limit", "256MiB", NULL },
 	{ "memory.limit", "100%", NULL },
 	{ "default_user.name", "", "default_user.name: must not be empty" },
+	/* what is shown as JSON and in the log is text; paths and passwords may be any bytes */
+	{ "node.name", "a\nb", "node.name: has control characters, or bytes that are no UTF-8" },
+	{ "node.name", "a\xff", "node.name: has control characters, or bytes that are no UTF-8" },
+	{ "node.name", "gr\xc3\xbc\xc3\x9f", NULL },
+	{ "default_user.name", "\x7f",
+	    "default_user.name: has control characters, or bytes that are no UTF-8" },
+	{ "compat.product", "\xc0\x80",
+	    "compat.product: has control characters, or bytes that are no UTF-8" },
+	{ "compat.version", "3\t",
+	    "compat.version: has control characters, or bytes that are no UTF-8" },
+	{ "store.path", "/tmp/\xff", NULL },
+	{ "default_user.password", "\x01\xff", NULL },
+	/* other notations of YAML are refused, never read as something else */
+	{ "node.port", "010", NULL }, /* ten: not octal */
+	{ "node.port", "0o10", "node.port: '0o10' is not a number" },
+	{ "node.port", "5_672", "node.port: '5_672' is not a number" },
+	{ "node.port", "1:30", "node.port: '1:30' is not a number" },
+	{ "node.port", "5672.0", "node.port: '5672.0' is not a number" },
+	{ "tcp.nodelay", "True", "tcp.nodelay: 'True' is neither true nor false" },
+	{ "memory.limit", "18446744073709551616",
+	    "memory.limit: 18446744073709551616 is out of range: 1MiB to 1048576GiB" },
+	{ "memory.limit", "17179869184GiB",
+	    "memory.limit: 17179869184GiB is out of range: 1MiB to 1048576GiB" },
+	{ "memory.limit", "-1GiB",
+	    "memory.limit: '-1GiB' is not a size or a percentage (such as 2GiB, 40%)" },
 };
 
 START_TEST(one_value)

@@ -247,7 +247,7 @@ START_TEST(any_octet_keeps_it_alive)
 	open_with_heartbeat(1);
 	for (int i = 0; i < 20; i++) {
 		world_pass(&w, 900);
-		peer_send(&p, "\10\0\0\0\0\0\0\316" + i % 8, 1); /* a heartbeat in eight pieces */
+		peer_send(&p, &"\10\0\0\0\0\0\0\316"[i % 8], 1); /* a heartbeat in eight pieces */
 		peer_forget(&p);
 		ck_assert(!p.ended);
 	}

@@ -126,6 +126,10 @@ START_TEST(opening_state)
 		const struct method *m = &methods[i];
 
 		again(CONN_OPENING);
+		send_method(m, 3);
+		expect_close(504, "CHANNEL_ERROR - channel 3 used in connection state opening", 0,
+		    0, m->constant);
+		again(CONN_OPENING);
 		send_method(m, 0);
 		if (i == METHOD_CONNECTION_OPEN)
 			expect_close(530, "NOT_ALLOWED - vhost  not found", 10, 40, m->constant);
@@ -228,18 +232,25 @@ START_TEST(free_channel)
 }
 END_TEST
 
-/* We closed it: dropped but for three. A passive declaration of nothing makes it so. */
-START_TEST(closing_channel)
+/* We close channel 1, for a passive declaration of nothing. */
+static void
+close_channel(void)
 {
 	static const char declare[] = "\0\0\6absent\1\0\0\0\0";
 
+	peer_method(&p, 1, AMQP_QUEUE_DECLARE_METHOD, declare, sizeof declare - 1);
+	ck_assert_uint_eq(peer_next(&p).code, 404);
+}
+
+/* We closed it: dropped but for three. */
+START_TEST(closing_channel)
+{
 	for (int i = 0; i < METHOD_COUNT; i++) {
 		const struct method *m = &methods[i];
 
 		again(CONN_OPEN);
 		peer_channel(&p, 1);
-		peer_method(&p, 1, AMQP_QUEUE_DECLARE_METHOD, declare, sizeof declare - 1);
-		ck_assert_uint_eq(peer_next(&p).code, 404);
+		close_channel();
 		send_method(m, 1);
 		if (i == METHOD_CHANNEL_OPEN)
 			expect_close(
@@ -408,38 +419,83 @@ START_TEST(declared_size_allocates_nothing)
 }
 END_TEST
 
+/* channel.flow; channel.close of one that we closed */
+static const struct {
+	const char *frame;
+	size_t n, answer;
+} floods[] = {
+	{ RAW("\1\0\1\0\0\0\5\0\24\0\24\1\316"), 13 },
+	{ RAW("\1\0\1\0\0\0\13\0\24\0\50\0\310\0\0\0\0\0\316"), 12 },
+};
+
 /* Thousands of requests whose answers nobody takes: reading stops, and what was read waits. */
 START_TEST(unread_answers_stop_the_reading)
 {
-	static uint8_t flows[13 * 15000];
-	size_t n = 0;
+	static uint8_t many[19 * 10000];
+	size_t n = 0, all = floods[_i].n * 10000, sent = 0;
 
 	w.cfg.output = 64 << 10;
 	w.cfg.output_max = 128 << 10;
 	again(CONN_OPEN);
 	peer_channel(&p, 1);
-	for (size_t at = 0; at < sizeof flows; at += 13)
-		memcpy(flows + at, "\1\0\1\0\0\0\5\0\24\0\24\1\316", 13);
+	if (_i == 1)
+		close_channel();
+	for (size_t at = 0; at < all; at += floods[_i].n)
+		memcpy(many + at, floods[_i].frame, floods[_i].n);
 	for (int i = 0; i < 200 && p.c->io->paused == 0; i++) {
-		(void)!send(p.fd, flows, sizeof flows, MSG_NOSIGNAL);
+		ssize_t took = send(p.fd, many + sent, all - sent, MSG_NOSIGNAL);
+
+		if (took > 0)
+			sent = (sent + (size_t)took) % all;
 		world_turn(&w);
 		ck_assert_uint_lt(p.c->io->pending, w.cfg.output_max + 1024);
 	}
 	ck_assert_uint_eq(p.c->io->paused, PAUSE_OUTPUT);
 	ck_assert(p.c->client.output_full);
-	for (int i = 0; i < 20000; i++) {
+	/* until nothing came in ten turns: what was read is answered in shares of a turn */
+	for (int idle = 0; idle < 10;) {
 		uint8_t got[4096];
 		ssize_t r = read(p.fd, got, sizeof got);
 
 		world_turn(&w);
-		if (r < 0)
-			break;
-		n += (size_t)r;
+		idle = r < 0 ? idle + 1 : 0;
+		n += r < 0 ? 0 : (size_t)r;
 	}
 	ck_assert_uint_eq(p.c->io->paused, 0);
 	ck_assert(!p.c->client.output_full);
 	ck_assert_uint_gt(n, w.cfg.output_max);
-	ck_assert_uint_eq(n % 13, 0);
+	ck_assert_uint_eq(n % floods[_i].answer, 0);
+}
+END_TEST
+
+/* Slow requests that came in one read: after a share of time the others have their turn, and what is left comes again. */
+START_TEST(slow_requests_share_the_turn)
+{
+	static const uint8_t flow[] = "\1\0\1\0\0\0\5\0\24\0\24\1\316";
+	enum { ONE = sizeof flow - 1, MANY = 50 };
+	uint8_t many[MANY * ONE];
+
+	again(CONN_OPEN);
+	peer_channel(&p, 1);
+	for (int i = 0; i < MANY; i++)
+		memcpy(many + (size_t)i * ONE, flow, ONE);
+	w.l->share_us = 0;
+	for (int i = 0; i < MANY; i++) {
+		size_t left = sizeof many - (size_t)i * ONE;
+
+		ck_assert(!p.c->io->is_readable);
+		ck_assert_uint_eq(frame_walk(p.c, many + (size_t)i * ONE, left), ONE);
+		ck_assert(p.c->io->is_readable == (i + 1 < MANY));
+		loop_read(w.l); /* nothing is kept: takes it off the list */
+		w.l->share_us = 0;
+	}
+	w.l->share_us = 1000000;
+	ck_assert_uint_eq(frame_walk(p.c, many, sizeof many), sizeof many);
+	world_turn(&w);
+	for (int i = 0; i < 2 * MANY; i++) {
+		peer_read(&p);
+		ck_assert_uint_eq(peer_next(&p).id, AMQP_CHANNEL_FLOW_OK_METHOD);
+	}
 }
 END_TEST
 
@@ -469,7 +525,8 @@ main(void)
 	tcase_add_test(f, close_ok_has_a_limit);
 	tcase_add_test(f, split_at_every_octet);
 	tcase_add_test(f, declared_size_allocates_nothing);
-	tcase_add_test(f, unread_answers_stop_the_reading);
+	tcase_add_loop_test(f, unread_answers_stop_the_reading, 0, COUNT_OF(floods));
+	tcase_add_test(f, slow_requests_share_the_turn);
 	suite_add_tcase(s, f);
 	srunner_run_all(r, CK_ENV);
 	failed = srunner_ntests_failed(r);

@@ -4,6 +4,7 @@
 #include "base/log.h"
 
 #include <check.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -353,6 +354,50 @@ START_TEST(full_disk_is_counted)
 }
 END_TEST
 
+/* Of the log thread: the one task that is not the process's first. */
+static unsigned long long
+blocked_in_log_thread(void)
+{
+	unsigned long long mask = 0;
+	struct dirent *e;
+	DIR *d = opendir("/proc/self/task");
+
+	ck_assert_ptr_nonnull(d);
+	while ((e = readdir(d)) != NULL) {
+		char name[300], line[256];
+		FILE *f;
+
+		if (atoi(e->d_name) == 0 || atoi(e->d_name) == getpid())
+			continue;
+		(void)snprintf(name, sizeof name, "/proc/self/task/%s/status", e->d_name);
+		f = fopen(name, "re");
+		ck_assert_ptr_nonnull(f);
+		while (fgets(line, sizeof line, f) != NULL)
+			(void)sscanf(line, "SigBlk: %llx", &mask);
+		(void)fclose(f);
+	}
+	(void)closedir(d);
+	return mask;
+}
+
+/* Signals are for the core thread, but a crash has to be reported wherever it happens. */
+START_TEST(signals_of_the_thread)
+{
+	static const int blocked[] = { SIGTERM, SIGINT, SIGHUP, SIGPIPE },
+	                 open[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
+	unsigned long long mask;
+
+	ck_assert_int_eq(log_open(LOG_INFO, LOG_TEXT, path), 0);
+	log_info("x");
+	log_flush(); /* a thread has its mask once it runs */
+	mask = blocked_in_log_thread();
+	for (size_t i = 0; i < COUNT_OF(blocked); i++)
+		ck_assert(mask >> (blocked[i] - 1) & 1);
+	for (size_t i = 0; i < COUNT_OF(open); i++)
+		ck_assert(!(mask >> (open[i] - 1) & 1));
+}
+END_TEST
+
 START_TEST(limited)
 {
 	struct log_limit limit = { .burst = 3 };
@@ -395,6 +440,7 @@ main(void)
 	tcase_add_loop_test(t, full_pipe_blocks_nobody, 0, 2);
 	tcase_add_test(t, close_does_not_wait_for_ever);
 	tcase_add_test(t, full_disk_is_counted);
+	tcase_add_test(t, signals_of_the_thread);
 	tcase_add_test(t, limited);
 	suite_add_tcase(s, t);
 	srunner_run_all(r, CK_ENV);

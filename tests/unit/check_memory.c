@@ -64,6 +64,29 @@ START_TEST(all_kinds_count)
 }
 END_TEST
 
+START_TEST(topology_has_half)
+{
+	struct memory m;
+	const struct error *e;
+
+	memory_init(&m, 1000);
+	mem_add(MEM_OUTPUT, 5000);
+	mem_add(MEM_TOPOLOGY, 499);
+	ck_assert_ptr_null(memory_check_topology(&m, "declare queue", SPAN_LIT("q"), "/"));
+	mem_add(MEM_TOPOLOGY, 1);
+	e = memory_check_topology(&m, "declare queue", SPAN_LIT("q"), "/");
+	ck_assert_ptr_nonnull(e);
+	ck_assert_uint_eq(e->code, 406);
+	ck_assert_str_eq(e->text,
+	    "PRECONDITION_FAILED - cannot declare queue 'q' in vhost '/': queues, exchanges, "
+	    "bindings and consumers take half of memory.limit");
+	memory_init(&m, 0);
+	ck_assert_ptr_null(memory_check_topology(&m, "declare queue", SPAN_LIT("q"), "/"));
+	mem_sub(MEM_TOPOLOGY, 500);
+	mem_sub(MEM_OUTPUT, 5000);
+}
+END_TEST
+
 START_TEST(no_limit)
 {
 	struct memory m;
@@ -86,6 +109,7 @@ main(void)
 
 	tcase_add_test(t, states);
 	tcase_add_test(t, all_kinds_count);
+	tcase_add_test(t, topology_has_half);
 	tcase_add_test(t, no_limit);
 	suite_add_tcase(s, t);
 	srunner_run_all(r, CK_ENV);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -342,6 +343,120 @@ START_TEST(connections_are_bounded)
 }
 END_TEST
 
+/* Clients that take all places and say nothing keep nobody out for long. */
+START_TEST(a_silent_crowd_makes_room)
+{
+	int fd[HTTP_CONNECTIONS], one;
+	char c;
+
+	for (unsigned i = 0; i < COUNT_OF(fd); i++) {
+		fd[i] = dial();
+		turn();
+	}
+	turns_until_open(HTTP_CONNECTIONS);
+	one = dial();
+	ck_assert_int_eq(write(one, "GET /healthz HTTP/1.0\r\n\r\n", 25), 25);
+	l->now_ms += HTTP_SILENT_MS + 200;
+	(void)wheel_run(l->wheel, l->now_ms, 100);
+	for (uint64_t until = clock_now_ms() + 3000;
+	     clock_now_ms() < until && read(one, &c, 1) != 1;)
+		turn();
+	ck_assert_int_eq(c, 'H');
+	ck_assert_uint_gt(http_stats(m->http)->evicted, 0);
+	ck_assert_uint_lt(http_stats(m->http)->evicted, HTTP_CONNECTIONS);
+	ck_assert_uint_eq(http_stats(m->http)->timed_out, 0);
+	ck_assert_int_eq(read(fd[0], &c, 1), 0); /* the oldest went, not the youngest */
+	ck_assert_int_eq(read(fd[HTTP_CONNECTIONS - 1], &c, 1), -1);
+	close(one);
+	for (unsigned i = 0; i < COUNT_OF(fd); i++)
+		close(fd[i]);
+	turns_until_open(0);
+}
+END_TEST
+
+/* The same when it is descriptors that are short. */
+START_TEST(without_descriptors_the_silent_make_room)
+{
+	struct rlimit lim;
+	int fd[10], one, free_fd;
+	char c = 0;
+
+	for (unsigned i = 0; i < COUNT_OF(fd); i++)
+		fd[i] = dial();
+	turns_until_open(COUNT_OF(fd));
+	one = dial();
+	ck_assert_int_eq(write(one, "GET /healthz HTTP/1.0\r\n\r\n", 25), 25);
+	free_fd = dup(0);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &lim), 0);
+	lim.rlim_cur = (rlim_t)free_fd;
+	close(free_fd);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &lim), 0);
+	l->now_ms += HTTP_SILENT_MS + 200;
+	for (uint64_t until = clock_now_ms() + 3000;
+	     clock_now_ms() < until && read(one, &c, 1) != 1;)
+		turn();
+	ck_assert_int_eq(c, 'H');
+	ck_assert_uint_gt(http_stats(m->http)->accept_errors, 0);
+	ck_assert_uint_lt(http_stats(m->http)->accept_errors, 20);
+	ck_assert_uint_gt(http_stats(m->http)->evicted, 0);
+	close(one);
+	for (unsigned i = 0; i < COUNT_OF(fd); i++)
+		close(fd[i]);
+}
+END_TEST
+
+START_TEST(accepts_are_bounded)
+{
+	int fd[150];
+
+	for (unsigned i = 0; i < COUNT_OF(fd); i++)
+		fd[i] = dial();
+	turn();
+	ck_assert_uint_le(http_stats(m->http)->accepted, 64);
+	turns_until_open(COUNT_OF(fd));
+	for (unsigned i = 0; i < COUNT_OF(fd); i++)
+		close(fd[i]);
+	turns_until_open(0);
+}
+END_TEST
+
+/* What evhttp refuses by itself. */
+static const struct {
+	const char *request;
+	int status;
+	const char *body;
+} malformed[] = {
+	{ "FOO /healthz HTTP/1.1\r\nHost: x\r\n\r\n", 501, "Not Implemented" },
+	{ "TRACE /healthz HTTP/1.1\r\nHost: x\r\n\r\n", 501, "Not Implemented" },
+	{ "GET /healthz HTTP/1.1\r\nno colon\r\n\r\n", 400, "Bad Request" },
+	{ "GET http://[::1 HTTP/1.1\r\nHost: x\r\n\r\n", 400, "Bad Request" },
+	{ "nonsense\r\n\r\n", 400, "Bad Request" },
+	{ "POST /healthz HTTP/1.0\r\nContent-Length: 99999999\r\n\r\n", 413,
+	    "Request Entity Too Large" },
+};
+
+START_TEST(errors_are_json)
+{
+	const char *a = ask(malformed[_i].request), *error, *reason;
+	json_error_t json_error;
+	json_t *o = json_loads(body_of(a), 0, &json_error);
+	size_t length = 0;
+
+	ck_assert_int_eq(status_of(a), malformed[_i].status);
+	ck_assert_msg(
+	    json_unpack(o, "{s:s, s:s}", "error", &error, "reason", &reason) == 0, "%s", a);
+	ck_assert_str_eq(error, "bad_request");
+	ck_assert_str_eq(reason, malformed[_i].body);
+	ck_assert_ptr_nonnull(strstr(a, "Content-Type: application/json\r\n"));
+	ck_assert_ptr_nonnull(strstr(a, "Content-Length: "));
+	ck_assert_int_eq(sscanf(strstr(a, "Content-Length: "), "Content-Length: %zu", &length), 1);
+	ck_assert_uint_eq(length, strlen(body_of(a)));
+	ck_assert_ptr_null(strstr(a, "<HTML>"));
+	ck_assert_uint_eq(http_stats(m->http)->requests, 0);
+	json_decref(o);
+}
+END_TEST
+
 /* A request that never becomes whole is ended by the clock, however busy its sender is. */
 START_TEST(slow_requests_are_ended)
 {
@@ -492,6 +607,10 @@ main(void)
 	tcase_add_test(http, keep_alive);
 	tcase_add_test(http, headers_and_bodies_are_bounded);
 	tcase_add_test(http, connections_are_bounded);
+	tcase_add_test(http, a_silent_crowd_makes_room);
+	tcase_add_test(http, without_descriptors_the_silent_make_room);
+	tcase_add_test(http, accepts_are_bounded);
+	tcase_add_loop_test(http, errors_are_json, 0, (int)COUNT_OF(malformed));
 	tcase_add_test(http, slow_requests_are_ended);
 	tcase_add_test(http, stop_closes_connections);
 	tcase_add_loop_test(http, every_route, 0, (int)route_count);

@@ -6,6 +6,7 @@
 #include "tests/unit/channel_world.h"
 
 enum { LIMIT = 64 << 20, HIGH = LIMIT + (1 << 20), HARD = LIMIT + LIMIT / 8 };
+enum { FRAMES_OF_ONE = 17 + 1 + 22 + 9 }; /* a publish of one letter to "q" */
 
 static struct world w;
 static struct peer p, other;
@@ -323,6 +324,31 @@ START_TEST(kept_frames_are_bounded)
 }
 END_TEST
 
+/* Where what is kept is a good part of the memory, those who only publish are stopped soon. */
+START_TEST(kept_frames_are_few_when_many_keep_some)
+{
+	uint8_t body[3000] = { 0 };
+	struct publish what = { .key = "q", .body = span_of(body, sizeof body) };
+
+	peer_consume(&other, 2, "q", "t", false);
+	mem_add(MEM_INPUT, LIMIT / 16);
+	hold(HIGH);
+	for (unsigned i = 0; i < 20; i++) {
+		peer_publish(&p, 1, &what);
+		peer_publish(&other, 1, &what);
+	}
+	ck_assert_uint_eq(p.c->io->paused, PAUSE_PARKED);
+	ck_assert_uint_lt(p.c->parked_bytes, 20 << 10);
+	ck_assert_uint_eq(other.c->io->paused, 0);
+	ck_assert_uint_gt(other.c->parked_bytes, 60000);
+	mem_sub(MEM_INPUT, LIMIT / 16);
+	hold(0);
+	world_turns(&w, 20);
+	ck_assert_uint_eq(q->stats.publish, 40);
+	ck_assert_uint_eq(p.c->io->paused, 0);
+}
+END_TEST
+
 /* What a parked channel kept may close it, and open it again. */
 START_TEST(close_and_open_among_the_kept)
 {
@@ -363,6 +389,154 @@ START_TEST(mistakes_among_the_kept)
 }
 END_TEST
 
+/* Two channels wait, the second of which holds a delivery and has no allowance left. A new alarm
+ * begins before they went on: its count begins anew too, and the first does not stand in its way. */
+START_TEST(allowance_of_a_new_alarm)
+{
+	struct queue *out = world_queue(&w, "out");
+	struct channel *ch = channel(&p, 1);
+
+	peer_text(&other, 1, "q", "1");
+	peer_consume(&p, 1, "q", "t", false);
+	inbox_fill(&in, &p);
+	hold(HIGH);
+	peer_text(&other, 1, "out", "x");
+	peer_text(&p, 1, "out", "r");
+	peer_text(&p, 1, "out", "r");
+	peer_ack(&p, 1, 1);
+	ck_assert(ch->is_parked);
+	ck_assert_uint_eq(out->ready, 1);
+	if (_i == 0) {
+		mem_sub(MEM_OUTPUT, held);
+		ck_assert(memory_check(&w.b->memory, w.b->now_ms));
+		mem_add(MEM_OUTPUT, held);
+		ck_assert(memory_check(&w.b->memory, w.b->now_ms));
+		world_turns(&w, 3);
+		ck_assert(channel(&other, 1)->is_parked);
+		ck_assert_uint_eq(out->ready, 2);
+		ck_assert_uint_eq(session_unacked(&ch->session), 0);
+	}
+	hold(0);
+	ck_assert_uint_eq(out->ready, 3);
+}
+END_TEST
+
+/* One that may go on, but is not read because of its output, goes on when there is room again. */
+START_TEST(goes_on_when_its_output_has_room)
+{
+	struct queue *out = world_queue(&w, "out");
+	struct channel *ch = channel(&p, 1);
+
+	peer_consume(&p, 1, "q", "t", true);
+	peer_forget(&p);
+	hold(HIGH);
+	peer_text(&other, 1, "out", "x");
+	peer_text(&p, 1, "out", "r");
+	ck_assert(ch->is_parked);
+	transport_pause(p.c->io, PAUSE_OUTPUT);
+	ch->session.allowance = 1;
+	park_on_delivery(ch);
+	world_turns(&w, 3);
+	ck_assert_uint_eq(out->ready, 0);
+	p.c->io->ops->on_room(p.c);
+	world_turns(&w, 3);
+	ck_assert_uint_eq(out->ready, 1);
+	ck_assert(channel(&other, 1)->is_parked);
+}
+END_TEST
+
+/* The bytes that one turn handles may end between close and open. */
+START_TEST(open_beyond_the_share_of_a_turn)
+{
+	static uint8_t body[120000];
+	struct publish what = { .key = "q", .body = span_of(body, sizeof body) };
+	size_t n, left = 256 << 10;
+
+	free(put_publish(1, &what, &n));
+	hold(HIGH);
+	peer_publish(&other, 1, &what);
+	peer_publish(&other, 1, &what);
+	left -= 2 * n;
+	what.body.n -= n - left + 10; /* together 10 bytes less than one turn's */
+	peer_publish(&p, 1, &what);
+	peer_method(&p, 1, AMQP_CHANNEL_CLOSE_METHOD, "\0\310\0\0\0\0\0", 7);
+	peer_method(&p, 1, AMQP_CHANNEL_OPEN_METHOD, "", 1);
+	peer_text(&p, 1, "q", "b");
+	ck_assert_uint_eq(p.c->parked_bytes, left - 10 + 19 + 13 + FRAMES_OF_ONE);
+	expect(&p, AMQP_CONNECTION_BLOCKED_METHOD);
+	hold(0);
+	world_turns(&w, 5);
+	expect(&p, AMQP_CHANNEL_CLOSE_OK_METHOD);
+	expect(&p, AMQP_CHANNEL_OPEN_OK_METHOD);
+	expect(&p, AMQP_CONNECTION_UNBLOCKED_METHOD);
+	ck_assert_uint_eq(q->ready, 4);
+}
+END_TEST
+
+/* connection.close waits behind what was published before it. */
+START_TEST(close_waits_for_the_kept)
+{
+	hold(HIGH);
+	peer_text(&p, 1, "q", "a");
+	peer_text(&p, 2, "q", "b");
+	expect(&p, AMQP_CONNECTION_BLOCKED_METHOD);
+	peer_method(&p, 0, AMQP_CONNECTION_CLOSE_METHOD, "\0\310\0\0\0\0\0", 7);
+	expect_nothing(&p);
+	ck_assert_uint_eq(p.c->io->paused, PAUSE_PARKED);
+	if (_i == 0) {
+		hold(0);
+		expect(&p, AMQP_CONNECTION_UNBLOCKED_METHOD);
+		expect(&p, AMQP_CONNECTION_CLOSE_OK_METHOD);
+		expect_queue("ab");
+		ck_assert_uint_eq(w.b->stats.parked_dropped, 0);
+	} else { /* the client did not wait so long */
+		peer_fini(&p);
+		ck_assert_uint_eq(w.b->stats.parked_dropped, 2 * FRAMES_OF_ONE);
+		ck_assert_uint_eq(w.a->connection_count, 1);
+		hold(0);
+		ck_assert_uint_eq(q->ready, 0);
+		open_peer(&p);
+	}
+}
+END_TEST
+
+/* Not where the connection holds deliveries: they may be what memory waits for. */
+START_TEST(close_gives_deliveries_back)
+{
+	peer_text(&other, 1, "q", "1");
+	peer_consume(&p, 2, "q", "t", false);
+	inbox_fill(&in, &p);
+	hold(HIGH);
+	peer_text(&p, 1, "q", "a");
+	expect(&p, AMQP_CONNECTION_BLOCKED_METHOD);
+	peer_method(&p, 0, AMQP_CONNECTION_CLOSE_METHOD, "\0\310\0\0\0\0\0", 7);
+	expect(&p, AMQP_CONNECTION_CLOSE_OK_METHOD);
+	ck_assert_uint_eq(w.b->stats.parked_dropped, FRAMES_OF_ONE);
+	expect_queue("1");
+}
+END_TEST
+
+/* We close a channel that its client has closed too, behind a publish: both closes are answered. */
+START_TEST(hard_limit_and_a_kept_close)
+{
+	peer_text(&other, 1, "q", "1");
+	peer_consume(&p, 1, "q", "t", false);
+	inbox_fill(&in, &p);
+	hold(HIGH);
+	peer_text(&p, 1, "out", "a");
+	peer_text(&p, 1, "out", "b");
+	expect(&p, AMQP_CONNECTION_BLOCKED_METHOD);
+	peer_method(&p, 1, AMQP_CHANNEL_CLOSE_METHOD, "\0\310\0\0\0\0\0", 7);
+	expect_nothing(&p);
+	hold(HARD);
+	expect(&p, AMQP_CHANNEL_CLOSE_METHOD);
+	expect(&p, AMQP_CHANNEL_CLOSE_OK_METHOD);
+	expect_nothing(&p);
+	peer_method(&p, 1, AMQP_CHANNEL_CLOSE_OK_METHOD, NULL, 0);
+	ck_assert_ptr_null(channel(&p, 1));
+}
+END_TEST
+
 START_TEST(the_peer_goes)
 {
 	hold(HIGH);
@@ -371,6 +545,7 @@ START_TEST(the_peer_goes)
 	peer_fini(&p);
 	ck_assert(TAILQ_EMPTY(&w.a->parked));
 	ck_assert_uint_eq(mem_held[MEM_INPUT], 0);
+	ck_assert_uint_eq(w.b->stats.parked_dropped, 2 * FRAMES_OF_ONE);
 	hold(0);
 	ck_assert_uint_eq(q->ready, 0);
 	open_peer(&p);
@@ -401,7 +576,9 @@ START_TEST(no_memory_to_keep)
 	peer_text(&p, 1, "q", "a");
 	mem_fail_try(0, 0);
 	expect(&p, AMQP_CONNECTION_BLOCKED_METHOD);
-	expect(&p, AMQP_CONNECTION_CLOSE_METHOD);
+	peer_read(&p);
+	ck_assert_str_eq(
+	    peer_next(&p).text, "RESOURCE_ERROR - no memory for frames of a blocked channel");
 	ck_assert(TAILQ_EMPTY(&w.a->parked));
 }
 END_TEST
@@ -422,8 +599,15 @@ main(void)
 	tcase_add_test(t, delivery_to_a_parked_channel);
 	tcase_add_loop_test(t, hard_limit, 0, 2);
 	tcase_add_test(t, kept_frames_are_bounded);
+	tcase_add_test(t, kept_frames_are_few_when_many_keep_some);
 	tcase_add_test(t, close_and_open_among_the_kept);
 	tcase_add_loop_test(t, mistakes_among_the_kept, 0, 2);
+	tcase_add_loop_test(t, allowance_of_a_new_alarm, 0, 2);
+	tcase_add_test(t, goes_on_when_its_output_has_room);
+	tcase_add_test(t, open_beyond_the_share_of_a_turn);
+	tcase_add_loop_test(t, close_waits_for_the_kept, 0, 2);
+	tcase_add_test(t, close_gives_deliveries_back);
+	tcase_add_test(t, hard_limit_and_a_kept_close);
 	tcase_add_test(t, the_peer_goes);
 	tcase_add_test(t, content_under_way);
 	tcase_add_test(t, no_memory_to_keep);

@@ -65,7 +65,6 @@ START_TEST(test_every_set)
 		ck_assert_uint_eq(pr.priority, flags & PROP_PRIORITY ? 9 : 0);
 		ck_assert(is(pr.reply_to, flags & PROP_REPLY_TO, "rt"));
 		ck_assert(is(pr.expiration, flags & PROP_EXPIRATION, "60"));
-		ck_assert(is(pr.message_id, flags & PROP_MESSAGE_ID, "mid"));
 		ck_assert(is(pr.user_id, flags & PROP_USER_ID, "guest"));
 		ck_assert(is(pr.headers, flags & PROP_HEADERS, "\1aV"));
 		ck_assert_int_eq(props_scan(span_of(raw, n + 1), &pr), -EINVAL);

@@ -227,8 +227,6 @@ START_TEST(test_memo_follows_changes)
 	x = world_exchange(&w, "x", "fanout", false, NULL);
 	world_bind(x, world_queue(&w, "q"), NULL, "");
 	ck_assert_int_eq(plain("x", "k"), 1);
-	ck_assert_uint_eq(x->publish_in, 1);
-	ck_assert_uint_eq(x->publish_out, 1);
 }
 END_TEST
 

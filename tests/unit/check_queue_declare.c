@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Declaring queues: every refusal with its text, as RabbitMQ 3.10 gives it. */
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -297,6 +298,39 @@ START_TEST(exclusive_lock)
 }
 END_TEST
 
+/* What ends with its client needs no disk: `durable` is not kept, so it does not count either. */
+START_TEST(exclusive_is_not_durable)
+{
+	ck_assert_ptr_null(declare("q", true, false, true, NULL, 0, &client));
+	ck_assert(!queue_find(w.vhost, SPAN_LIT("q"))->durable);
+	ck_assert_ptr_null(declare("q", false, false, true, NULL, 0, &client));
+	ck_assert_ptr_null(declare("q", true, false, true, NULL, 0, &client));
+}
+END_TEST
+
+/* Names that the usual hash of uthash puts into one bucket, whatever the table's size. */
+START_TEST(chosen_names_do_not_collide)
+{
+	enum { NAMES = 500, BITS = 10, MOST = 32 };
+	const struct UT_hash_table *t;
+	unsigned hash, made = 0;
+	char name[16];
+
+	for (unsigned i = 0; made < NAMES; i++) {
+		int n = snprintf(name, sizeof name, "q%u", i);
+
+		HASH_JEN(name, n, hash);
+		if ((hash & ((1u << BITS) - 1)) != 0)
+			continue;
+		ck_assert_ptr_null(declare(name, false, false, false, NULL, 0, &client));
+		made++;
+	}
+	t = w.vhost->queues->hh.tbl;
+	for (unsigned i = 0; i < t->num_buckets; i++)
+		ck_assert_uint_lt(t->buckets[i].count, MOST);
+}
+END_TEST
+
 START_TEST(names)
 {
 	static const struct arg bad = { "x-message-ttl", 'I', NULL, -1 };
@@ -365,6 +399,8 @@ main(void)
 	tcase_add_loop_test(t, declared_again, 0, COUNT_OF(again_cases));
 	tcase_add_test(t, width_of_a_number_does_not_matter);
 	tcase_add_test(t, exclusive_lock);
+	tcase_add_test(t, exclusive_is_not_durable);
+	tcase_add_test(t, chosen_names_do_not_collide);
 	tcase_add_test(t, names);
 	tcase_add_test(t, limit_of_queues);
 	tcase_add_test(t, needs_configure);

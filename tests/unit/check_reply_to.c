@@ -101,6 +101,36 @@ START_TEST(there_and_back)
 }
 END_TEST
 
+/* It stands in CC and BCC too: one message is delivered once, the next one again. */
+START_TEST(named_more_than_once)
+{
+	uint8_t props[600] = { 0x20, 0 }, *p = props + 6;
+	size_t n = strlen(address);
+	struct publish what = { .key = address };
+
+	p += put_short(p, "CC");
+	*p++ = 'A';
+	put_be32(p, (uint32_t)(2 * (5 + n)));
+	p += 4;
+	for (unsigned i = 0; i < 2; i++) {
+		*p++ = 'S';
+		put_be32(p, (uint32_t)n);
+		memcpy(p + 4, address, n);
+		p += 4 + n;
+	}
+	put_be32(props + 2, (uint32_t)(p - props - 6));
+	what.props = span_of(props, (size_t)(p - props));
+	peer_publish(&server, 1, &what);
+	ck_assert_uint_eq(w.b->stats.reply_to, 1);
+	peer_publish(&server, 1, &what);
+	ck_assert_uint_eq(w.b->stats.reply_to, 2);
+	inbox_fill(&in, &asker);
+	free(inbox_content(&in, AMQP_BASIC_DELIVER_METHOD).body);
+	free(inbox_content(&in, AMQP_BASIC_DELIVER_METHOD).body);
+	inbox_empty(&in);
+}
+END_TEST
+
 /* Every character of the address counts. */
 START_TEST(forged)
 {
@@ -249,6 +279,7 @@ main(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, there_and_back);
+	tcase_add_test(t, named_more_than_once);
 	tcase_add_test(t, forged);
 	tcase_add_loop_test(t, outlived, 0, 3);
 	tcase_add_test(t, other_vhost);

@@ -3,6 +3,8 @@
  * compared. */
 #include "broker/route.h"
 
+#include <time.h>
+
 #include "broker/route_cache.h"
 #include "naive_topic.h"
 #include "route_world.h"
@@ -22,6 +24,7 @@ teardown(void)
 {
 	world_fini(&w);
 	ck_assert_uint_eq(route_cache_bytes(), 0);
+	ck_assert_uint_eq(mem_held[MEM_TOPOLOGY], 0);
 }
 
 static uint32_t
@@ -108,6 +111,122 @@ START_TEST(test_alternate_chain)
 	ck_assert_uint_eq(count(x, "k"), 0);
 	(void)world_exchange(&w, "y", "direct", false, "z");
 	ck_assert_uint_eq(count(x, "k"), 1);
+}
+END_TEST
+
+/* What is declared is counted, down to what each type keeps of a binding, and goes again. */
+START_TEST(test_topology_is_counted)
+{
+	static const struct {
+		const char *type, *key;
+		size_t least; /* bytes of one binding beside the struct */
+	} t[] = {
+		{ "direct", "a.b.c.d.e.f.g.h", 2 * 15 },
+		{ "fanout", "a.b.c.d.e.f.g.h", 15 },
+		{ "topic", "a.b.c.d.e.f.g.h", 15 + 8 * 64 },
+		{ "headers", "a.b.c.d.e.f.g.h", 15 },
+	};
+	struct queue *q = world_queue(&w, "q");
+
+	for (size_t i = 0; i < COUNT_OF(t); i++) {
+		uint64_t before = mem_held[MEM_TOPOLOGY], made;
+		struct exchange *x = world_exchange(&w, "x", t[i].type, false, "somewhere");
+
+		made = mem_held[MEM_TOPOLOGY];
+		ck_assert_uint_gt(made, before + sizeof *x);
+		world_bind(x, q, NULL, t[i].key);
+		ck_assert_uint_ge(
+		    mem_held[MEM_TOPOLOGY], made + sizeof(struct binding) + t[i].least);
+		ck_assert_ptr_null(binding_remove(x, q, NULL, span_str(t[i].key), NULL));
+		ck_assert_uint_le(mem_held[MEM_TOPOLOGY], made + 512); /* a trie keeps its root */
+		world_bind(x, q, NULL, t[i].key);
+		ck_assert_ptr_null(exchange_delete(w.vh, SPAN_LIT("x"), false));
+		ck_assert_uint_eq(mem_held[MEM_TOPOLOGY], before);
+	}
+}
+END_TEST
+
+static void
+refused(const struct error *e, const char *what)
+{
+	char text[200];
+
+	snprintf(text, sizeof text,
+	    "PRECONDITION_FAILED - cannot %s in vhost 'test': queues, exchanges, bindings and "
+	    "consumers take half of memory.limit",
+	    what);
+	ck_assert_ptr_nonnull(e);
+	ck_assert_str_eq(e->text, text);
+}
+
+START_TEST(test_topology_is_bounded)
+{
+	struct exchange *x = world_exchange(&w, "x", "fanout", false, NULL);
+	struct queue *q = world_queue(&w, "q");
+	struct exchange_spec new_exchange = { .name = SPAN_LIT("y"), .type = SPAN_LIT("fanout") };
+	struct queue_spec new_queue = { .name = SPAN_LIT("r") };
+	size_t n = w.b->memory.limit / 2;
+
+	world_bind(x, q, NULL, "there");
+	mem_add(MEM_TOPOLOGY, n);
+	refused(exchange_declare(w.vh, &new_exchange, &x), "declare exchange 'y'");
+	refused(queue_declare(w.vh, &new_queue, NULL, &q), "declare queue 'r'");
+	refused(binding_add(x, q, NULL, SPAN_LIT("k"), NULL), "bind to exchange 'x'");
+	/* what is there already stays usable */
+	new_exchange.name = SPAN_LIT("x");
+	new_queue.name = SPAN_LIT("q");
+	ck_assert_ptr_null(exchange_declare(w.vh, &new_exchange, &x));
+	ck_assert_ptr_null(queue_declare(w.vh, &new_queue, NULL, &q));
+	ck_assert_ptr_null(binding_add(x, q, NULL, SPAN_LIT("there"), NULL));
+	mem_sub(MEM_TOPOLOGY, n);
+	ck_assert_ptr_null(binding_add(x, q, NULL, SPAN_LIT("k"), NULL));
+}
+END_TEST
+
+/* A message that many patterns with # make expensive counts as much work. */
+START_TEST(test_steps_are_work)
+{
+	struct exchange *x = world_exchange(&w, "x", "topic", false, NULL);
+	struct queue *q = world_queue(&w, "q");
+	uint64_t before;
+
+	for (int i = 0; i < 256; i++) {
+		char key[64] = "";
+
+		for (int bit = 0; bit < 8; bit++)
+			strcat(key, (i >> bit & 1) != 0 ? "#.a." : "#.*.");
+		strcat(key, "z");
+		world_bind(x, q, NULL, key);
+	}
+	before = w.b->work;
+	ck_assert_uint_eq(count(x, "a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a"), 0);
+	ck_assert_uint_gt(w.b->work - before, 1000);
+}
+END_TEST
+
+/* So many patterns that one key would keep the node for seconds: refused, the others not. */
+START_TEST(test_steps_are_bounded)
+{
+	struct exchange *x = world_exchange(&w, "x", "topic", false, NULL);
+	struct queue *q = world_queue(&w, "q");
+	char key[256] = "";
+
+	for (int i = 0; i < 4096; i++) {
+		char pattern[64] = "";
+
+		for (int bit = 0; bit < 12; bit++)
+			strcat(pattern, (i >> bit & 1) != 0 ? "#.a." : "#.*.");
+		strcat(pattern, "z");
+		world_bind(x, q, NULL, pattern);
+	}
+	for (int i = 0; i < 120; i++)
+		strcat(key, "a.");
+	strcat(key, "z");
+	ck_assert_ptr_null(route_find(x, span_str(key), NONE));
+	ck_assert_uint_eq(w.b->stats.route_refused, 1);
+	ck_assert_ptr_null(route_find(x, span_str(key), NONE)); /* nothing wrong was remembered */
+	ck_assert_uint_eq(count(x, "a.a.a.a.a.a.a.a.a.a.a.a.z"), 1);
+	ck_assert_uint_eq(count(x, "z"), 0);
 }
 END_TEST
 
@@ -309,6 +428,32 @@ START_TEST(test_too_many_cc)
 	ck_assert_ptr_null(route_check_cc(span_of(raw, 8 + 5 * (ROUTE_KEYS_MAX - 1)), &cc, &bcc));
 	put_be32(raw + 4, 5 * ROUTE_KEYS_MAX);
 	ck_assert_ptr_nonnull(route_check_cc(span_of(raw, 8 + 5 * ROUTE_KEYS_MAX), &cc, &bcc));
+}
+END_TEST
+
+/* Thousands of keys do not make thousands of walks over bindings that match whatever the key is. */
+START_TEST(test_many_cc_to_a_fanout)
+{
+	enum { QUEUES = 2000, TIMES = 100 };
+	static uint8_t raw[8 + 5 * (ROUTE_KEYS_MAX - 1)];
+	struct exchange *x = world_exchange(&w, "x", "fanout", false, NULL);
+	clock_t before;
+	char name[16];
+	int i;
+
+	memcpy(raw, "\2CCA", 4);
+	put_be32(raw + 4, sizeof raw - 8);
+	for (i = 8; i < (int)sizeof raw; i += 5)
+		raw[i] = 'S';
+	for (i = 0; i < QUEUES; i++) {
+		snprintf(name, sizeof name, "q%d", i);
+		world_bind(x, world_queue(&w, name), NULL, "");
+	}
+	before = clock();
+	for (i = 0; i < TIMES; i++)
+		ck_assert_uint_eq(
+		    route_find(x, SPAN_LIT("k"), span_of(raw, sizeof raw))->count, QUEUES);
+	ck_assert_int_lt(clock() - before, CLOCKS_PER_SEC);
 }
 END_TEST
 
@@ -615,6 +760,10 @@ main(void)
 	tcase_add_test(t, test_cycles);
 	tcase_add_test(t, test_alternate);
 	tcase_add_test(t, test_alternate_chain);
+	tcase_add_test(t, test_topology_is_counted);
+	tcase_add_test(t, test_topology_is_bounded);
+	tcase_add_test(t, test_steps_are_work);
+	tcase_add_test(t, test_steps_are_bounded);
 	tcase_add_test(t, test_default_exchange);
 	tcase_add_test(t, test_generation);
 	tcase_add_test(t, test_cache);
@@ -623,6 +772,7 @@ main(void)
 	tcase_add_test(t, test_cc);
 	tcase_add_loop_test(t, test_check_cc, 0, COUNT_OF(ccs));
 	tcase_add_test(t, test_too_many_cc);
+	tcase_add_test(t, test_many_cc_to_a_fanout);
 	tcase_add_loop_test(t, test_without_bcc, 0, COUNT_OF(cuts));
 	tcase_add_loop_test(t, test_against_model, 0, 4);
 	tcase_set_timeout(t, 120);

@@ -396,6 +396,65 @@ START_TEST(memory_falls_again)
 }
 END_TEST
 
+/* Many deliveries of several sessions come back in several turns, those of one session together. */
+START_TEST(many_come_back_in_turns)
+{
+	enum { EACH = 20000 };
+	struct peer more[3];
+	struct entry e;
+
+	for (int i = 0; i < 3; i++) {
+		peer_init(&more[i], &client);
+		(void)peer_consume(&more[i], q, "t", false);
+	}
+	put(UINT64_C(3) * EACH);
+	ck_assert_uint_eq(q->unacked, 3 * EACH);
+	ck_assert(!session_must_wait(&more[0].session));
+	peer_fini(&more[0]);
+	ck_assert(session_must_wait(&more[1].session));
+	peer_fini(&more[1]);
+	peer_fini(&more[2]);
+	ck_assert_uint_eq(q->ready, EACH);
+	ck_assert_uint_eq(q->unacked, 2 * EACH);
+	ck_assert(broker_run(w.broker));
+	ck_assert_uint_eq(q->ready, 2 * EACH);
+	ck_assert(!broker_run(w.broker));
+	ck_assert_uint_eq(q->ready, 3 * EACH);
+	ck_assert_uint_eq(q->unacked, 0);
+	ck_assert_uint_eq(w.broker->stats.messages_unacknowledged, 0);
+	for (uint64_t i = 0, last = 0; i < UINT64_C(3) * EACH; i++) {
+		if (!queue_pop(q, &e) || (e.seq_flags >> 8) != i ||
+		    (e.seq_flags & ENTRY_REDELIVERED) == 0)
+			ck_abort_msg("entry %lu after %lu", (unsigned long)(e.seq_flags >> 8),
+			    (unsigned long)last);
+		last = e.seq_flags >> 8;
+		msg_unref(&e.m);
+	}
+}
+END_TEST
+
+/* The node stops, or the queue goes, while they are on their way. */
+START_TEST(many_come_back_to_nothing)
+{
+	struct peer more[2];
+	uint32_t messages;
+
+	for (int i = 0; i < 2; i++) {
+		peer_init(&more[i], &client);
+		(void)peer_consume(&more[i], q, "t", false);
+	}
+	put(60000);
+	for (int i = 0; i < 2; i++)
+		peer_fini(&more[i]);
+	ck_assert_uint_eq(q->unacked, 30000);
+	if (_i == 1) {
+		ck_assert_ptr_null(queue_delete(q, false, false, &messages));
+		world_turn(&w);
+		ck_assert_uint_eq(w.broker->stats.messages_unacknowledged, 0);
+	}
+}
+END_TEST
+
 int
 main(void)
 {
@@ -418,6 +477,8 @@ main(void)
 	tcase_add_loop_test(t, memory_stays_bounded, 0, COUNT_OF(sparse_cases));
 	tcase_add_test(t, sliding_window);
 	tcase_add_loop_test(t, memory_falls_again, 0, 2);
+	tcase_add_test(t, many_come_back_in_turns);
+	tcase_add_loop_test(t, many_come_back_to_nothing, 0, 2);
 	suite_add_tcase(s, t);
 	srunner_run_all(r, CK_ENV);
 	failed = srunner_ntests_failed(r);

@@ -14,8 +14,10 @@
 #include "base/wheel.h"
 #include "broker/broker.h"
 #include "broker/exchange.h"
+#include "broker/permission.h"
 #include "broker/queue.h"
 #include "broker/table.h"
+#include "broker/user.h"
 #include "broker/vhost.h"
 
 static struct settings s;
@@ -71,6 +73,14 @@ static const struct wrong {
 	    "hermes.yml:3: unknown key 'lisen' in node; nearest: 'listen'" },
 	{ "nod: {port: 1}\n", "hermes.yml:1: unknown key 'nod'; nearest: 'node'" },
 	{ "queus: []\n", "hermes.yml:1: unknown key 'queus'; nearest: 'queues'" },
+	{ "memory_limit: 1GiB\n",
+	    "hermes.yml:1: unknown key 'memory_limit'; nearest: 'limit' under 'memory:'" },
+	{ "node.port: 1\n",
+	    "hermes.yml:1: unknown key 'node.port'; nearest: 'port' under 'node:'" },
+	{ "port: 1\n", "hermes.yml:1: unknown key 'port'; nearest: 'port' under 'node:'" },
+	{ "node:\n\tport: 1\n",
+	    "hermes.yml:2: found character that cannot start any token while scanning for the next "
+	    "token: a tab; YAML is indented with blanks" },
 	{ "zzzzzzzzzzzz: 1\n", "hermes.yml:1: unknown key 'zzzzzzzzzzzz'" },
 	{ "node: 5\n", "hermes.yml:1: node: must have keys with values under it" },
 	{ "- a\n", "hermes.yml:1: settings must be keys with values, such as 'node:'" },
@@ -488,7 +498,9 @@ START_TEST(topology_is_declared)
 	x = exchange_find(vh, span_str("orders"));
 	ck_assert_ptr_nonnull(x);
 	ck_assert_uint_eq(x->binding_count, 2);
-	ck_assert_ptr_nonnull(queue_find(vhost_find(b, span_str("v2")), span_str("created")));
+	vh = vhost_find(b, span_str("v2"));
+	ck_assert_ptr_nonnull(queue_find(vh, span_str("created")));
+	ck_assert(permission_vhost(user_find(b, SPAN_LIT("guest")), vh)); /* somebody can open it */
 	broker_free(&b);
 	wheel_free(&w);
 }

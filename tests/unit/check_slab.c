@@ -291,6 +291,54 @@ START_TEST(memory_goes_back)
 }
 END_TEST
 
+/* A backlog that fills and drains within seconds keeps its memory; one that is gone gives it back. */
+START_TEST(swings_keep_their_memory)
+{
+	static const size_t sizes[] = { 1000, 60000 };
+	size_t n = (48 << 20) / sizes[_i];
+	struct item *items = calloc(n, sizeof *items);
+	uint64_t mapped = 0;
+
+	ck_assert_ptr_nonnull(items);
+	for (int swing = 0; swing < 12; swing++) {
+		for (size_t i = 0; i < n; i++)
+			item_alloc(&items[i], sizes[_i]);
+		if (swing == 0)
+			mapped = region_mapped();
+		ck_assert_uint_eq(region_mapped(), mapped);
+		slab_trim();
+		for (size_t i = 0; i < n; i++)
+			item_free(&items[i]);
+		slab_trim();
+		slab_trim();
+		ck_assert_uint_eq(region_mapped(), mapped);
+	}
+	for (int i = 0; i < 20; i++)
+		slab_trim();
+	ck_assert_uint_lt(region_mapped(), mapped * 9 / 10);
+	free(items);
+	check_all_gone();
+}
+END_TEST
+
+/* Never NULL and never refused: what tests let fail are the others. */
+START_TEST(x_is_not_refused)
+{
+	uint32_t home, other;
+	void *p, *q;
+
+	mem_fail_try(1, 1);
+	p = slab_xalloc(512, &home);
+	q = slab_xalloc(4096, &other);
+	ck_assert(p != NULL && q != NULL && home != other);
+	ck_assert_ptr_null(slab_try_alloc(512, &home));
+	mem_fail_try(0, 0);
+	slab_free(p, home, 512);
+	slab_free(q, other, 4096);
+	check_all_gone();
+}
+END_TEST
+
 START_TEST(stock_is_bounded)
 {
 	static struct item items[40];
@@ -382,6 +430,8 @@ main(void)
 	tcase_add_loop_test(t, holes_are_filled, 0, 2);
 	tcase_add_test(t, pinned_backlog_does_not_grow);
 	tcase_add_loop_test(t, memory_goes_back, 0, 4);
+	tcase_add_loop_test(t, swings_keep_their_memory, 0, 2);
+	tcase_add_test(t, x_is_not_refused);
 	tcase_add_test(t, stock_is_bounded);
 	tcase_add_loop_test(t, no_more_memory, 0, 3);
 	tcase_add_loop_test(t, absurd_sizes_are_refused, 0, 4);

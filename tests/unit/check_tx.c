@@ -200,6 +200,20 @@ START_TEST(too_many)
 }
 END_TEST
 
+/* The entries of a commit are counted when its publishes come: these can be held back. */
+START_TEST(entries_to_come_count)
+{
+	uint64_t before = mem_held[MEM_CONTENT];
+
+	for (unsigned i = 0; i < 10; i++)
+		peer_text(&p, 1, "q", "m");
+	ck_assert_uint_ge(mem_held[MEM_CONTENT] - before, 10 * sizeof(struct entry) + 10 * 8);
+	end(AMQP_TX_COMMIT_METHOD);
+	ck_assert_uint_eq(mem_held[MEM_CONTENT], before);
+	ck_assert_uint_eq(q->ready, 10);
+}
+END_TEST
+
 START_TEST(too_large)
 {
 	uint8_t *body = xcalloc(1, 1 << 20);
@@ -225,7 +239,7 @@ START_TEST(no_memory)
 	peer_send(&p, out, n);
 	ck_assert_uint_eq(mem_tries_to_fail, 0);
 	free(out);
-	ck_assert_uint_eq(peer_next(&p).code, 506);
+	ck_assert_str_eq(peer_next(&p).text, "RESOURCE_ERROR - no memory for the transaction");
 }
 END_TEST
 
@@ -263,6 +277,7 @@ main(void)
 	tcase_add_loop_test(t, settlements, 0, 3);
 	tcase_add_test(t, unknown_tags);
 	tcase_add_test(t, too_many);
+	tcase_add_test(t, entries_to_come_count);
 	tcase_add_test(t, too_large);
 	tcase_add_test(t, no_memory);
 	tcase_add_test(t, modes);

@@ -69,6 +69,7 @@ direct_add(struct exchange *x, struct binding *b)
 	k = *kp;
 	if (k == NULL) {
 		k = xmalloc(sizeof *k + key.n);
+		mem_add(MEM_TOPOLOGY, sizeof *k + key.n);
 		k->next = NULL;
 		k->hash = hash;
 		LIST_INIT(&k->bindings);
@@ -95,6 +96,7 @@ direct_remove(struct exchange *x, struct binding *b)
 	kp = find(d, span_of(k->key, k->len), k->hash);
 	assert(*kp == k);
 	*kp = k->next;
+	mem_sub(MEM_TOPOLOGY, sizeof *k + k->len);
 	free(k);
 	if (--d->count == 0) {
 		free(d->slot);

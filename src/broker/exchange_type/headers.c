@@ -37,7 +37,7 @@ struct wanted {
 
 struct headers_match {
 	struct span arguments;
-	uint32_t count;
+	uint32_t count, cap;
 	bool any;
 	struct wanted wanted[]; /* equal names together, in their order */
 };
@@ -114,7 +114,8 @@ headers_match_new(const struct table *arguments)
 	while (table_next(raw, &at, &f))
 		n++;
 	m = xmalloc(sizeof *m + n * sizeof m->wanted[0]);
-	*m = (struct headers_match){ .arguments = raw, .any = (mode & MATCH_ANY) != 0 };
+	*m = (struct headers_match){ .arguments = raw, .cap = n, .any = (mode & MATCH_ANY) != 0 };
+	mem_add(MEM_TOPOLOGY, sizeof *m + n * sizeof m->wanted[0]);
 	for (at = 0; table_next(raw, &at, &f); from = at) {
 		if (!span_is(f.name, "x-match") &&
 		    ((mode & MATCH_X) != 0 || !span_starts(f.name, "x-")))
@@ -132,6 +133,8 @@ headers_match_new(const struct table *arguments)
 void
 headers_match_free(struct headers_match **mp)
 {
+	if (*mp != NULL)
+		mem_sub(MEM_TOPOLOGY, sizeof **mp + (*mp)->cap * sizeof(*mp)->wanted[0]);
 	free(*mp);
 	*mp = NULL;
 }

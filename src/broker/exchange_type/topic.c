@@ -34,7 +34,7 @@ struct topic {
 	struct node **slot; /* owned; NULL while count is 0 */
 	size_t slots, count;
 	size_t nodes;
-	uint64_t next_id, step, steps;
+	uint64_t next_id, step, steps, stop; /* stop: of steps, for the match under way */
 };
 
 static struct node *
@@ -48,8 +48,17 @@ node_new(struct topic *t, struct node *parent, struct span word)
 	n->len = (uint8_t)word.n;
 	if (word.n > 0)
 		memcpy(n->word, word.p, word.n);
+	mem_add(MEM_TOPOLOGY, sizeof *n + word.n);
 	t->nodes++;
 	return n;
+}
+
+static void
+node_free(struct topic *t, struct node *n)
+{
+	mem_sub(MEM_TOPOLOGY, sizeof *n + n->len);
+	t->nodes--;
+	free(n);
 }
 
 struct topic *
@@ -70,7 +79,7 @@ topic_free(struct topic **tp)
 	if (t == NULL)
 		return;
 	assert(t->nodes == 1 && LIST_EMPTY(&t->root->bindings));
-	free(t->root);
+	node_free(t, t->root);
 	free(t->slot);
 	free(t);
 }
@@ -227,8 +236,7 @@ topic_remove(struct topic *t, struct binding *b)
 	while (n != t->root && !is_needed(n)) {
 		parent = n->parent;
 		node_unlink(t, n);
-		free(n);
-		t->nodes--;
+		node_free(t, n);
 		n = parent;
 	}
 }
@@ -253,7 +261,7 @@ follow(struct topic *t, struct node *now, unsigned which, struct span word)
 	struct node *then = NULL;
 
 	t->step++;
-	for (; now != NULL; now = now->active[which]) {
+	for (; now != NULL && t->steps < t->stop; now = now->active[which]) {
 		t->steps++;
 		if (now->is_hash)
 			activate(t, &then, !which, now);
@@ -263,25 +271,27 @@ follow(struct topic *t, struct node *now, unsigned which, struct span word)
 	return then;
 }
 
-void
-topic_match(struct topic *t, struct span key, topic_hit *hit, void *arg)
+bool
+topic_match(struct topic *t, struct span key, uint32_t steps_max, topic_hit *hit, void *arg)
 {
 	struct span rest = words_of(key), word;
 	struct node *now = NULL;
 	struct binding *b;
 	unsigned which = 0;
 
+	t->stop = t->steps + steps_max;
 	t->step++;
 	activate(t, &now, which, t->root);
 	while (now != NULL && next_word(&rest, &word)) {
 		now = follow(t, now, which, word);
 		which = !which;
 	}
-	for (; now != NULL; now = now->active[which]) {
+	for (; now != NULL && t->steps < t->stop; now = now->active[which]) {
 		t->steps++;
 		LIST_FOREACH (b, &now->bindings, index_link)
 			hit(arg, b);
 	}
+	return t->steps < t->stop;
 }
 
 size_t
@@ -319,8 +329,14 @@ hit_route(void *arg, struct binding *b)
 static void
 exchange_route(struct exchange *x, struct span key, struct route_walk *w)
 {
-	if (x->index != NULL)
-		topic_match(x->index, key, hit_route, w);
+	struct topic *t = x->index;
+	uint64_t before;
+
+	if (t == NULL)
+		return;
+	before = t->steps;
+	topic_match(t, key, route_steps_left(w), hit_route, w);
+	route_steps_taken(w, (uint32_t)(t->steps - before));
 }
 
 static void

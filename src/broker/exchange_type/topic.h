@@ -2,10 +2,11 @@
  * The trie behind a topic exchange: patterns of words with * (one word) and # (any number of words, none too).
  *
  * A key is matched by following all nodes that its words so far lead to, each at most once per word: the time is at most
- * words x nodes, whatever the patterns are. */
+ * words x nodes, whatever the patterns are. With ten thousands of patterns made for it that is seconds, hence steps_max. */
 #ifndef BROKER_EXCHANGE_TYPE_TOPIC_H
 #define BROKER_EXCHANGE_TYPE_TOPIC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,8 +24,9 @@ void topic_free(struct topic **tp); /* no binding may be left in it */
 void topic_add(struct topic *t, struct binding *b);
 void topic_remove(struct topic *t, struct binding *b);
 
-/* Calls hit for every binding whose pattern matches, once each. */
-void topic_match(struct topic *t, struct span key, topic_hit *hit, void *arg);
+/* Calls hit for every binding whose pattern matches, once each. False: more than steps_max nodes would have to be looked
+ * at; not all were hit then. */
+bool topic_match(struct topic *t, struct span key, uint32_t steps_max, topic_hit *hit, void *arg);
 
 size_t topic_nodes(const struct topic *t);
 uint64_t topic_steps(const struct topic *t); /* nodes looked at by topic_match since topic_new */

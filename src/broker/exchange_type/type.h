@@ -34,5 +34,9 @@ const struct exchange_type_ops *exchange_type_ops(enum exchange_type type);
 /* route.c's, for the types: a binding matches; the message's headers as headers.c looks them up. */
 void route_hit(struct route_walk *w, struct binding *b);
 const struct message_headers *route_headers(struct route_walk *w);
+/* How much more may be done for this message, where a type's work is not bounded by what it finds. None left: the walk's
+ * answer does not count any more. */
+uint32_t route_steps_left(const struct route_walk *w);
+void route_steps_taken(struct route_walk *w, uint32_t n);
 
 #endif
