@@ -1,11 +1,13 @@
 """The tables in the code and what is written about them: no key, command or route without its text."""
 # SPDX-License-Identifier: Apache-2.0
 import re
+import shlex
+import subprocess
+import sys
 
 import pytest
 
-from node import TOP
-
+from node import SLOW, TOP, clean_env, hermes
 
 
 def source(path):
@@ -55,3 +57,31 @@ def test_links_in_the_readme():
         assert (TOP / target).exists(), target
     for path in re.findall(r"^\| `([\w/.]+)`", README, re.M):
         assert (TOP / path).exists(), path
+
+
+def readme_code(language):
+    return re.search(r"^```%s\n(.*?)^```" % language, README, re.M | re.S).group(1)
+
+
+def test_first_messages_of_the_readme(node):
+    """One after the other on one node, as a reader types them."""
+    this = node()
+    env = {"HERMES_AMQP": this.amqp_url, "HERMES_URL": this.http_url}
+    lines = [shlex.split(line) for line in re.findall(r"^    src/hermes (.*)", README, re.M)]
+    assert [line[0] for line in lines] == ["publish", "get", "status"]
+    for line in lines:
+        done = hermes(*line, env=env)
+        assert done.returncode == 0, (line, done.stderr)
+    program = readme_code("python").replace('("localhost")', '("localhost", %d)' % this.port)
+    done = subprocess.run([sys.executable, "-c", program], env=clean_env(), capture_output=True, text=True,
+                          timeout=30 * SLOW)
+    assert (done.returncode, done.stdout) == (0, "Hello from Python\n"), done.stderr
+    # The Java program is not run here; it is to declare the queue as it is now.
+    assert 'queueDeclare("hello", true, false, false, null)' in readme_code("java")
+
+
+def test_settings_of_the_readme(tmp_path):
+    file = tmp_path / "hermes.yml"
+    file.write_text(readme_code("yaml"))
+    done = hermes("server", "--check", "-c", file, env={"APP_PASSWORD": "secret"})
+    assert done.returncode == 0, done.stderr

@@ -195,6 +195,23 @@ def test_a_parked_channel_keeps_its_order(short_of_memory):
     assert one.expect_any_order("queue.delete-ok", timeout=15 * SLOW).message_count == 1
 
 
+def test_a_parked_client_that_closes_loses_nothing(short_of_memory):
+    """connection.close waits behind the publishes before it, as it does where the whole connection is not read."""
+    node, _, _ = short_of_memory
+    conn = node.raw()
+    chan = conn.channel()
+    chan.declare("closing")
+    chan.publish("", "closing", "last words")
+    conn.send_method(0, "connection.close", reply_code=200, reply_text="", class_id=0, method_id=0)
+    assert conn.read_event().name == "connection.blocked"
+    other = node.raw().channel()
+    assert other.counts("closing") == (0, 0)
+    other.call("queue.purge", queue="fill")
+    names = [conn.read_event(timeout=15 * SLOW).name for _ in range(2)]
+    assert names == ["connection.unblocked", "connection.close-ok"]
+    assert other.drain("closing") == ["last words"]
+
+
 def test_a_parked_client_that_goes_leaves_nothing(short_of_memory):
     node, _, _ = short_of_memory
     for _ in range(20):
@@ -203,6 +220,27 @@ def test_a_parked_client_that_goes_leaves_nothing(short_of_memory):
         chan.publish("", "work", "never")
         conn.abort()
     assert node.raw().channel().counts("work")[0] == 0
+
+
+def test_slow_requests_leave_a_bystander_its_time(node):
+    """Thousands of publishes that match themselves against thousands of patterns each come in one read."""
+    this = node()
+    chan = this.raw().channel()
+    chan.exchange("patterns", "headers")
+    chan.declare("never")
+    for n in range(5000):
+        chan.send("queue.bind", queue="never", exchange="patterns", arguments={"n": n}, nowait=True)
+    chan.sync()
+    other = this.raw().channel()
+    other.sync()
+    chan.conn.send_raw(chan.encode_publish("patterns", "k", b"x") * 3000)
+    done = threading.Thread(target=chan.sync)
+    done.start()
+    trips = 0
+    while done.is_alive():
+        other.sync()
+        trips += 1
+    assert trips > 20
 
 
 def test_many_publishers_leave_a_bystander_its_time(node):

@@ -135,9 +135,15 @@ def test_variable_with_default(node, env, name):
 
 
 def test_variable_injects_no_yaml(tmp_path):
-    done = check(tmp_path, "node:\n  name: ${HERMES_TEST_NAME}\n",
-                 env={"HERMES_TEST_NAME": "a\n  port: nonsense"})
-    assert "port" not in done.stderr or "name" in done.stderr
+    done = check(tmp_path, "log:\n  file: ${HERMES_TEST_FILE}\n",
+                 env={"HERMES_TEST_FILE": "a\n  level: nonsense"})
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^log\.level +info$", done.stdout, re.M)
+
+
+def test_a_name_that_is_no_text_is_refused(tmp_path):
+    done = hermes("server", "--check", "-d", tmp_path / "data", env={"HERMES_NODE_NAME": os.fsdecode(b"a\xff")})
+    refused(done, r"HERMES_NODE_NAME: has control characters")
 
 
 def test_environment(tmp_path):
@@ -356,8 +362,18 @@ def test_sighup_reloads(node):
     this.config.write_text("log: {level: nonsense}\n")
     this.process.send_signal(signal.SIGHUP)
     this.await_log(r"hermes\.yml:1: .*level")
-    this.config.write_text("log: {level: debug}\n")
+    this.await_log("the ones in force stay")
+    this.config.write_text("log: {level: debug}\nnode: {name: other}\n")
     this.process.send_signal(signal.SIGHUP)
+    this.await_log("settings were read again$")
+    assert re.search("node.name was changed; it takes effect at the next start", this.log)
+    assert not re.search("node.listen was changed", this.log)
+    assert " debug " not in this.log[:this.log.index("read again")]
+    this.tcp().close()
+    this.await_log(" debug ")
+    this.config.write_text("queues: [{name: late}]\n")
+    this.process.send_signal(signal.SIGHUP)
+    this.await_log("read again; vhosts, exchanges, queues and bindings are declared at the start only")
     # The node lives, and so does the connection.
     conn.channel().sync()
     conn.close()
@@ -374,6 +390,36 @@ def test_sighup_opens_the_log_file_again(node, tmp_path):
     wait_for(path.exists, what="new log file")
     this.stop()
     assert path.read_text() != ""
+
+
+def test_sighup_waits_for_no_pipe(node, tmp_path):
+    """Settings and log through pipes whose other ends are gone: the node goes on."""
+    this = node(start=False)
+    pipe = tmp_path / "log.pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    this.config.write_text("log: {file: '%s'}\n" % pipe)
+    text = this.config.read_bytes()
+    this.config.unlink()
+    os.mkfifo(this.config)
+    this.start(ready=False)
+    this.config.write_bytes(text)
+    conn = wait_for(lambda: try_raw(this), what="a connection")
+    os.close(reader)
+    for _ in range(2):
+        this.process.send_signal(signal.SIGHUP)
+        for _ in range(5):
+            conn.channel().sync()
+            time.sleep(0.05)
+    conn.close()
+    this.stop()
+
+
+def try_raw(this):
+    try:
+        return this.raw()
+    except OSError:
+        return None
 
 
 def test_json_log(node):
@@ -433,6 +479,43 @@ def test_a_crash_leaves_a_backtrace(node, sig):
     assert len(re.findall(r"\[0x[0-9a-f]+\]", this.log)) >= 2, this.log[-2000:]
 
 
+def test_a_crash_is_in_the_log_file_too(node, tmp_path):
+    path = tmp_path / "hermes.log"
+    this = node(start=False)
+    this.config.write_text("log: {file: '%s'}\n" % path)
+    this.start(ready=False)
+    wait_for(lambda: path.exists() and "agent is ready" in path.read_text(), what="log file")
+    path.rename(tmp_path / "old.log")
+    this.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: path.exists() and "read again" in path.read_text(), what="new log file")
+    this.process.send_signal(signal.SIGSEGV)
+    assert this.wait() == -signal.SIGSEGV
+    this.process = None
+    for text in (path.read_text(), this.log):
+        assert "crashed: SIGSEGV" in text and len(re.findall(r"\[0x[0-9a-f]+\]", text)) >= 2
+    assert "crashed" not in (tmp_path / "old.log").read_text()
+
+
+def test_a_crash_ends_although_nobody_reads_standard_error(node, tmp_path):
+    this = node(start=False)
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    with pytest.raises(BlockingIOError):
+        while True:
+            os.write(write, b"x" * 512)
+    os.set_blocking(write, True)
+    process = subprocess.Popen([str(BINARY)] + [str(a) for a in this.args], env=this.env, stderr=write)
+    try:
+        os.close(write)
+        wait_for(lambda: try_raw(this), what="a connection").abort()
+        process.send_signal(signal.SIGSEGV)
+        assert process.wait(15) == -signal.SIGSEGV
+    finally:
+        process.kill()
+        process.wait()
+        os.close(read)
+
+
 def test_few_descriptors_are_no_reason_to_spin(node):
     """Out of descriptors: no new connections, no busy loop, all as before when there is room again."""
     this = node(nofile=96)
@@ -463,6 +546,29 @@ def test_few_descriptors_are_no_reason_to_spin(node):
 
     wait_for(again, what="a new connection")
     assert this.descriptors() < 96
+
+
+def test_a_crowd_at_the_management_port_takes_all_descriptors(node):
+    """The node lives, spins not, and the silent crowd makes room for who asks something."""
+    this = node(nofile=96)
+    conn = this.raw()
+    socks = []
+    try:
+        for _ in range(150):
+            socks.append(socket.create_connection(("127.0.0.1", this.management_port), 5 * SLOW))
+        this.await_log("accept on the management port failed")
+        before = this.cpu_s()
+        time.sleep(0.5)
+        assert this.cpu_s() - before < 0.15 * SLOW
+        conn.channel().sync()
+        began = time.monotonic()
+        done = hermes("status", "--url", this.http_url)
+        assert done.returncode == 0, done.stderr
+        assert time.monotonic() - began < 10 * SLOW
+    finally:
+        for sock in socks:
+            sock.close()
+    conn.close()
 
 
 def test_descriptors_are_raised_to_the_hard_limit(node):
@@ -539,6 +645,40 @@ def test_status_as_json(node):
     assert "n1" in json.dumps(json.loads(done.stdout))
 
 
+def test_status_of_a_node_that_is_not_well(node):
+    this = node("memory: {limit: 1MiB}\n")
+    url = "http://guest:guest@127.0.0.1:%d/" % this.management_port
+    assert hermes("status", "--url", url).returncode == 0
+    conn = this.raw()
+    ch = conn.channel()
+    ch.declare("q")
+    for _ in range(3):
+        ch.publish("", "q", b"x" * 1000000)
+
+    def unwell():
+        done = hermes("status", "--url", url)
+        return done if done.returncode == 1 else None
+
+    done = wait_for(unwell, what="exit status 1")
+    assert re.search(r"^node +.*not healthy: memory alarm", done.stdout, re.M)
+    assert re.search(r"^alarms +memory", done.stdout, re.M)
+    conn.abort()
+
+
+@pytest.mark.parametrize("url, args, fine", [
+    ("http://guest:guest@127.0.0.1:%d", [], True),
+    ("http://guest@127.0.0.1:%d", ["--password", "guest"], True),
+    ("http://nobody@127.0.0.1:%d", [], False),
+    ("http://nobody:x@127.0.0.1:%d", ["--user", "guest", "--password", "guest"], True),
+    ("http://%%67uest:guest@127.0.0.1:%d/", [], True),
+])
+def test_status_logs_in_as_the_url_says(node, url, args, fine):
+    this = node()
+    done = hermes("status", "--url", url % this.management_port, *args)
+    assert done.returncode == (0 if fine else 1), (done.stdout, done.stderr)
+    assert fine or "refused user 'nobody'" in done.stderr
+
+
 def test_status_without_a_node():
     done = hermes("status", "--url", "http://127.0.0.1:%d" % free_port())
     assert done.returncode == 1
@@ -612,6 +752,14 @@ def test_clients_without_a_node(command):
     done = hermes(*command, "--amqp", "amqp://guest:guest@127.0.0.1:%d/" % port)
     assert done.returncode == 1
     assert str(port) in done.stderr and "refused" in done.stderr
+
+
+def test_publish_to_the_management_port(node):
+    """Wrong, and likely: HTTP waits for the end of a request, so the client has to end it."""
+    this = node()
+    done = hermes("publish", "--amqp", "amqp://guest:guest@127.0.0.1:%d/" % this.management_port,
+                  "--key", "x", "--body", "y")
+    refused(done, r"127\.0\.0\.1:%d does not answer as an AMQP" % this.management_port, "AMQP port", status=1)
 
 
 # --------------------------------------------------------------------------

@@ -36,6 +36,7 @@ def node(tmp_path):
     yield make
     try:
         for this in made:
+            this.abort_conns()
             this.stop()
             this.check_reports()
     finally:

@@ -90,6 +90,7 @@ class Node:
         self.env = clean_env(env)
         self.nofile = nofile
         self.process = None
+        self.conns = []             # made by tcp() and raw()
         self.log_before = 0         # characters of the log that earlier starts wrote
 
     @property
@@ -207,7 +208,15 @@ class Node:
     def tcp(self):
         """A connection on which nothing has been sent (wire.Conn)."""
         import wire
-        return wire.Conn("127.0.0.1", self.port)
+        conn = wire.Conn("127.0.0.1", self.port)
+        self.conns.append(conn)
+        return conn
+
+    def abort_conns(self):
+        """Drop the connections of tcp() and raw() that are left: a stop waits for those that are open."""
+        for conn in self.conns:
+            conn.abort()
+        del self.conns[:]
 
     def raw(self, user="guest", password="guest", vhost="/", **kw):
         """An open connection on the level of frames (wire.Conn)."""

@@ -10,7 +10,7 @@ import pytest
 
 import wire
 from node import SLOW
-from wire import enc_frame, enc_header, enc_method, enc_shortstr, enc_table
+from wire import enc_frame, enc_header, enc_method, enc_table
 
 
 @pytest.fixture
@@ -341,11 +341,23 @@ def test_k16_the_new_queue_stays(running):
         new.close()
 
 
-def test_short_strings_with_odd_bytes_in_tags(ch):
-    queue = ch.declare("", exclusive=True).queue
-    tag = b"\xff\x00\xfe"
-    ch.send("basic.consume", queue=queue, consumer_tag=tag)
-    assert ch.expect("basic.consume-ok").consumer_tag == tag
-    ch.publish("", queue, "m")
-    assert ch.deliver().consumer_tag == tag
-    assert enc_shortstr(tag) == b"\x03" + tag
+def test_short_strings_of_methods_are_utf8(ch):
+    ch.send("basic.consume", queue="q", consumer_tag=b"\xff\x00\xfe")
+    exc = ch.conn.expect_connection_close(501)
+    assert exc.text == "FRAME_ERROR - Malformed UTF-8 in shortstr"
+
+
+# ---- K15: patterns that were made to be slow ----------------------------------------------------
+def test_k15_a_key_that_takes_too_long_is_refused(running):
+    chan = running.raw().channel()
+    chan.declare("q")
+    for number in range(8192):
+        words = ["#." + "a*"[number >> bit & 1] for bit in range(13)]
+        chan.send("queue.bind", queue="q", exchange="amq.topic", routing_key=".".join(words),
+                  nowait=True)
+    chan.publish("amq.topic", "a." * 120 + "b", "m")
+    assert "take more than 131072 steps" in chan.expect_close(406).text
+    chan = chan.conn.channel()
+    chan.publish("amq.topic", "a." * 12 + "a", "m")
+    assert chan.get_wait("q").body == b"m"
+    served(running)
