@@ -21,41 +21,59 @@ die() {
 as_root() {
 	if [ "$(id -u)" = 0 ]; then
 		"$@"
-	elif command -v sudo >/dev/null; then
-		sudo "$@"
 	else
-		die "packages are missing, and only root can install them: run this as root, or install sudo"
+		sudo "$@"
 	fi
+}
+
+# Asks for a password, if there is one to ask for, before anything is done.
+need_root() {	# PACKAGES...
+	[ "$(id -u)" != 0 ] || return 0
+	if command -v sudo >/dev/null && sudo true; then
+		return 0
+	fi
+	die "packages are missing, and only root can install them. As root: apt-get install --no-install-recommends $*"
+}
+
+end_install() {
+	[ "$install_policy" = no ] || as_root rm -f /usr/sbin/policy-rc.d
+	[ -z "$install_log" ] || rm -f "$install_log"
+	install_policy=no install_log=
 }
 
 # Installs the packages that are not there yet. A package that brings a service must not start it: a
 # policy says no while we install, and is taken away again unless the machine had one before.
 install_missing() {
-	local missing=() p rc=0 policy=/usr/sbin/policy-rc.d made=no log
+	local missing=() p rc=0
+	install_policy=no install_log=
 	# Elsewhere than on Debian: configure says what it misses.
 	command -v dpkg-query >/dev/null && command -v apt-get >/dev/null || return 0
 	for p in "$@"; do
 		[ "$(dpkg-query -W -f='${db:Status-Status}' "$p" 2>/dev/null || :)" = installed ] || missing+=("$p")
 	done
 	[ ${#missing[@]} -gt 0 ] || return 0
+	need_root "${missing[@]}"
 	say "installing ${missing[*]}"
-	log=$(mktemp)
-	if [ ! -e $policy ]; then
-		printf '#!/bin/sh\nexit 101\n' | as_root tee $policy >/dev/null
-		as_root chmod 755 $policy
-		made=yes
+	trap end_install EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM
+	install_log=$(mktemp)
+	if [ ! -e /usr/sbin/policy-rc.d ]; then
+		install_policy=yes
+		printf '#!/bin/sh\nexit 101\n' | as_root tee /usr/sbin/policy-rc.d >/dev/null
+		as_root chmod 755 /usr/sbin/policy-rc.d
 	fi
 	{
 		as_root apt-get -q update &&
 		    as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install "${missing[@]}"
-	} >"$log" 2>&1 </dev/null || rc=$?
-	[ $made = no ] || as_root rm -f $policy
+	} >"$install_log" 2>&1 </dev/null || rc=$?
 	if [ $rc != 0 ]; then
-		tail -n 20 "$log" >&2
-		rm -f "$log"
-		die "installing packages failed (the end of apt-get's output stands above)"
+		grep '^Err:\|^W: \(Failed\|The repository\)' "$install_log" | sort -u | head -n 5 >&2 || :
+		tail -n 20 "$install_log" >&2
+		die "installing packages failed; what apt-get said stands above. If it cannot find packages: is the network there, and Debian 12 in /etc/apt/sources.list? Once they are installed, this needs neither: ${missing[*]}"
 	fi
-	rm -f "$log"
+	end_install
+	trap - EXIT INT TERM
 }
 
 # step TEXT LOG COMMAND...: runs a long command with its output in a file, shown only if it fails.
