@@ -44,12 +44,15 @@ make_list() {
 	helpers=$(find_in tests/unit -- -name '*.[ch]' ! -name 'check_*.c' | sort | sed 's/^/ /' | tr -d '\n')
 	programs unit_tests tests/unit check "$helpers" ''
 	programs fuzz_targets tests/fuzz fuzz ' $(fuzz_main)' '$(fuzz_ldflags)'
+	programs cost_programs tests/cost cost '' ''
 	# Measuring programs: built by name only, never part of the tests.
 	programs EXTRA_PROGRAMS tests/bench bench '' ''
 	{
-		find_in tests/lib tests/wire tests/conformance tests/e2e tests/clients -- \
+		find_in tests/lib tests/wire tests/conformance tests/e2e -- \
 		    -name '*.py' -o -name '*.txt' -o -name '*.md' -o -name '*.ini' -o -name '*.sh'
+		find_in tests/clients -- ! -path '*/node_modules/*'
 		find_in tests/fuzz -- -path 'tests/fuzz/*.h' -o -path 'tests/fuzz/replay_main.c'
+		find_in tests/cost -- ! -name 'cost_*.c'
 		find_in tests/bench -- ! -name 'bench_*.c'
 		find_in contrib -- ! -path contrib/quickstart ! -path contrib/test ! -path contrib/packages.sh
 		[ ! -d tests/fuzz/corpus ] || echo tests/fuzz/corpus
