@@ -229,5 +229,15 @@ class Node:
             blocked_connection_timeout=10 * SLOW, stack_timeout=10 * SLOW,
             credentials=pika.PlainCredentials(user, password), **kw))
 
+    def overview(self, user="guest", password="guest"):
+        """What GET /api/overview says."""
+        import base64
+        import json
+        import urllib.request
+        login = base64.b64encode(("%s:%s" % (user, password)).encode()).decode()
+        request = urllib.request.Request(self.http_url + "/api/overview", headers={"Authorization": "Basic " + login})
+        with urllib.request.urlopen(request, timeout=10 * SLOW) as answer:
+            return json.load(answer)
+
     def cli(self, *args, **kw):
         return hermes(*args, **kw)
