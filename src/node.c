@@ -83,7 +83,9 @@ turn(struct node *n, bool busy)
 	loop_flush(l);
 	/* What a flush made room for is delivered at once, a few times. Where the bounds of a turn are used up
 	 * already, it waits for the next one: sockets are to be read, too. */
-	for (unsigned i = 0; i < FLUSHES_A_TURN && !busy && !TAILQ_EMPTY(&b->runnable); i++) {
+	for (unsigned i = 0;
+	     i < FLUSHES_A_TURN && !busy && !loop_has_output(l) && !TAILQ_EMPTY(&b->runnable);
+	     i++) {
 		busy = broker_run(b);
 		busy |= amqp_run(n->amqp);
 		loop_flush(l);

@@ -28,6 +28,7 @@ struct loop_events {
 	struct event *hangup;  /* the second epoll set has something */
 	uint64_t timer_due_ms; /* 0: not armed */
 	uint64_t flush_seq;
+	uint32_t answers; /* moved to the head of the dirty list since the last flush */
 	int hangup_fd;
 };
 
@@ -180,6 +181,17 @@ loop_wait(struct loop *l, bool busy)
 	(void)wheel_run(l->wheel, l->now_ms, LOOP_TIMERS);
 }
 
+/* Who asked for something does not wait behind deliveries to thousands of others. */
+static void
+answers_first(struct loop *l, struct transport *t)
+{
+	if (!t->is_dirty)
+		return;
+	TAILQ_REMOVE(&l->dirty, t, dirty_link);
+	TAILQ_INSERT_HEAD(&l->dirty, t, dirty_link);
+	l->events->answers++;
+}
+
 void
 loop_read(struct loop *l)
 {
@@ -206,6 +218,7 @@ loop_read(struct loop *l)
 		t->is_readable = false;
 		l->readable_count--;
 		transport_read(t, quota);
+		answers_first(l, t);
 		/* the rest is first in the next turn */
 		if (n > 1 && clock_mono_us() >= until_us)
 			break;
@@ -215,15 +228,20 @@ loop_read(struct loop *l)
 void
 loop_flush(struct loop *l)
 {
-	uint64_t seq = ++l->events->flush_seq;
+	uint64_t seq = ++l->events->flush_seq, until_us = clock_mono_us() + LOOP_TURN_US;
+	uint32_t least = l->events->answers + LOOP_FLUSH_MIN, n = 0;
 	struct transport *t;
 
+	l->events->answers = 0;
 	/* one that reached its bound goes back to the end, and is met there with this flush's number */
 	while ((t = TAILQ_FIRST(&l->dirty)) != NULL && t->io->flush_seq != seq) {
 		TAILQ_REMOVE(&l->dirty, t, dirty_link);
 		t->is_dirty = false;
 		t->io->flush_seq = seq;
 		transport_flush(t);
+		/* The rest is for the next turn. At least some are not answers, so that nobody waits for ever. */
+		if (++n >= least && n % LOOP_CLOCK_EACH == 0 && clock_mono_us() >= until_us)
+			break;
 	}
 }
 

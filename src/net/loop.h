@@ -49,6 +49,8 @@ enum {
 	LOOP_TURN_BYTES = 1 << 20,  /* of one turn, shared by those that are readable */
 	LOOP_TURN_US = 2000,        /* the same of time: after so much no further one is read */
 	LOOP_SHARE_US = 200,        /* of time for one, at least */
+	LOOP_FLUSH_MIN = 64,        /* written to in a turn whatever the time, beside those that get answers */
+	LOOP_CLOCK_EACH = 16,       /* the clock is looked at after so many of them */
 	LOOP_TAIL_ROOM = 160 << 10, /* a frame of the default size and a little */
 	LOOP_SPARE_CHUNKS = 64,
 	LOOP_TIMERS = 1024 /* timers fired a turn */
@@ -60,7 +62,7 @@ void loop_free(struct loop **lp);
 /* Waits for events until the wheel has work; `busy` means do not wait at all. Fires timers, sets now_ms. */
 void loop_wait(struct loop *l, bool busy);
 void loop_read(struct loop *l);
-void loop_flush(struct loop *l);
+void loop_flush(struct loop *l); /* answers first; after LOOP_TURN_US the rest waits for the next turn */
 void loop_reap(struct loop *l);
 /* Gives half of the spare chunks back; called about once a second. */
 void loop_trim(struct loop *l);
