@@ -470,6 +470,8 @@ node_run(const struct node_start *start)
 		hold_signals(SIG_UNBLOCK);
 		while (!stopped(&n))
 			busy = turn(&n, busy);
+		/* one more signal now would end the process before the log is written */
+		hold_signals(SIG_BLOCK);
 		wheel_disarm(n.loop->wheel, &n.housekeeping);
 		status = 0;
 	}

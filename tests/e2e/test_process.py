@@ -274,6 +274,18 @@ def test_clients_are_told_of_the_stop(node):
     this.stop(None)
 
 
+def test_a_signal_while_it_stops_never_kills(node):
+    """Two signals close together: the usual end or the end at once, but an end of our own, with its last line."""
+    for n in range(30):
+        this = node()
+        this.process.send_signal(signal.SIGTERM)
+        time.sleep(n * 0.0001)
+        this.process.send_signal(signal.SIGTERM)
+        assert this.wait() in (0, 1)
+        assert re.search("stopped|stopping at once", this.log)
+        this.process = None
+
+
 def test_second_signal_ends_at_once(node):
     this = node()
     conn = this.raw()               # never answers the close
