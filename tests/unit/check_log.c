@@ -367,7 +367,7 @@ blocked_in_log_thread(void)
 		char name[300], line[256];
 		FILE *f;
 
-		if (atoi(e->d_name) == 0 || atoi(e->d_name) == getpid())
+		if (strtol(e->d_name, NULL, 10) == 0 || strtol(e->d_name, NULL, 10) == getpid())
 			continue;
 		(void)snprintf(name, sizeof name, "/proc/self/task/%s/status", e->d_name);
 		f = fopen(name, "re");

@@ -183,6 +183,17 @@ START_TEST(test_topology_is_bounded)
 }
 END_TEST
 
+/* "#.a." or "#.*." for each bit of n, then "z". */
+static void
+hostile_pattern(char *to, size_t cap, int n, int bits)
+{
+	size_t at = 0;
+
+	for (int bit = 0; bit < bits; bit++)
+		at += (size_t)snprintf(to + at, cap - at, "%s", (n >> bit & 1) != 0 ? "#.a." : "#.*.");
+	(void)snprintf(to + at, cap - at, "z");
+}
+
 /* A message that many patterns with # make expensive counts as much work. */
 START_TEST(test_steps_are_work)
 {
@@ -191,12 +202,10 @@ START_TEST(test_steps_are_work)
 	uint64_t before;
 
 	for (int i = 0; i < 256; i++) {
-		char key[64] = "";
+		char pattern[64];
 
-		for (int bit = 0; bit < 8; bit++)
-			strcat(key, (i >> bit & 1) != 0 ? "#.a." : "#.*.");
-		strcat(key, "z");
-		world_bind(x, q, NULL, key);
+		hostile_pattern(pattern, sizeof pattern, i, 8);
+		world_bind(x, q, NULL, pattern);
 	}
 	before = w.b->work;
 	ck_assert_uint_eq(count(x, "a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a"), 0);
@@ -212,16 +221,14 @@ START_TEST(test_steps_are_bounded)
 	char key[256] = "";
 
 	for (int i = 0; i < 4096; i++) {
-		char pattern[64] = "";
+		char pattern[64];
 
-		for (int bit = 0; bit < 12; bit++)
-			strcat(pattern, (i >> bit & 1) != 0 ? "#.a." : "#.*.");
-		strcat(pattern, "z");
+		hostile_pattern(pattern, sizeof pattern, i, 12);
 		world_bind(x, q, NULL, pattern);
 	}
 	for (int i = 0; i < 120; i++)
-		strcat(key, "a.");
-	strcat(key, "z");
+		memcpy(key + (size_t)2 * (size_t)i, "a.", 2);
+	key[240] = 'z';
 	ck_assert_ptr_null(route_find(x, span_str(key), NONE));
 	ck_assert_uint_eq(w.b->stats.route_refused, 1);
 	ck_assert_ptr_null(route_find(x, span_str(key), NONE)); /* nothing wrong was remembered */

@@ -628,7 +628,8 @@ main(int argc, char **argv)
 
 	must(argc == 3);
 	host = argv[1];
-	port = atoi(argv[2]);
+	port = (int)strtol(argv[2], NULL, 10);
+	must(port > 0 && port < 65536);
 	snprintf(prefix, sizeof prefix, "clients.c.%ld.", (long)getpid());
 	snprintf(work, sizeof work, "%swork", prefix);
 
