@@ -31,6 +31,10 @@ const struct cli_option cli_amqp_options[] = {
 	    .env = "HERMES_AMQP",
 	    .text = "the node's AMQP address: amqp://USER:PASSWORD@HOST:PORT/VHOST "
 	            "(default: amqp://guest:guest@127.0.0.1:5672/)" },
+	{ .name = "vhost",
+	    .value = "NAME",
+	    .env = "HERMES_VHOST",
+	    .text = "virtual host; / if nothing says otherwise" },
 	END_OF_TABLE,
 };
 
@@ -44,10 +48,6 @@ const struct cli_option cli_client_options[] = {
 	    .value = "WORD",
 	    .env = "HERMES_PASSWORD",
 	    .text = "that user's password" },
-	{ .name = "vhost",
-	    .value = "NAME",
-	    .env = "HERMES_VHOST",
-	    .text = "virtual host; / if nothing says otherwise" },
 	END_OF_TABLE,
 };
 

@@ -274,6 +274,12 @@ def test_clients_are_told_of_the_stop(node):
     this.stop(None)
 
 
+def test_status_refuses_what_means_nothing_to_it(node):
+    this = node()
+    done = this.cli("status", "--url", this.http_url, "--vhost", "orders")
+    assert done.returncode == 2 and "unknown option '--vhost'" in done.stderr
+
+
 def test_a_signal_while_it_stops_never_kills(node):
     """Two signals close together: the usual end or the end at once, but an end of our own, with its last line."""
     for n in range(30):
