@@ -52,8 +52,9 @@ make_list() {
 		    -name '*.py' -o -name '*.txt' -o -name '*.md' -o -name '*.ini' -o -name '*.sh'
 		find_in tests/clients -- ! -path '*/node_modules/*'
 		find_in tests/fuzz -- -path 'tests/fuzz/*.h' -o -path 'tests/fuzz/replay_main.c'
-		find_in tests/cost -- ! -name 'cost_*.c'
-		find_in tests/bench -- ! -name 'bench_*.c'
+		# by what they are called: a build in the tree leaves objects, programs and logs beside them
+		find_in tests/cost -- -name '*.sh' -o -name '*.txt'
+		find_in tests/bench -- -name run
 		find_in contrib -- ! -path contrib/quickstart ! -path contrib/test ! -path contrib/packages.sh
 		[ ! -d tests/fuzz/corpus ] || echo tests/fuzz/corpus
 	} | list other_files
