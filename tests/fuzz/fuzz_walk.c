@@ -8,8 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "base/mem.h"
-#include "tests/unit/amqp_world.h"
+#include "tests/fuzz/fuzz_world.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 
@@ -61,19 +60,14 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
 	static struct peer peer;
-	struct world w;
+	struct world *w = fuzz_world();
 
 	if (n < 2 || n > 64 << 10)
 		return 0;
-	log_set_level(LOG_ERROR);
-	world_init(&w);
-	peer_init(&peer, &w);
-	peer_reach(&peer, CONN_OPEN);
-	peer_channel(&peer, 1);
+	peer_init(&peer, w);
+	fuzz_peer_open(&peer);
 	walk(&peer, p + 1, n - 1, p[0] == 0 ? n : p[0]);
 	peer_fini(&peer);
-	world_fini(&w);
-	for (int k = 0; k < MEM_KINDS; k++)
-		assert(k == MEM_SLABS || mem_held[k] == 0);
+	fuzz_world_settle(w);
 	return 0;
 }

@@ -238,23 +238,26 @@ peer_forget(struct peer *p)
 		;
 }
 
+/* Arguments of a client's part of the handshake. */
+#define PEER_START_OK "\0\0\0\0\5PLAIN\0\0\0\14\0guest\0guest\5en_US"
+#define PEER_TUNE_OK "\7\377\0\2\0\0\0\0"
+#define PEER_OPEN "\1/\0\0"
+
 /* Plays the handshake up to the state. CONN_CLOSING: by an error that asks for it. */
 static inline void
 peer_reach(struct peer *p, enum connection_state state)
 {
-	static const char start_ok[] = "\0\0\0\0\5PLAIN\0\0\0\14\0guest\0guest\5en_US";
-	static const uint8_t tune_ok[] = { 7, 255, 0, 2, 0, 0, 0, 0 };
-	static const char open[] = "\1/\0\0";
-
 	if (state == CONN_HEADER)
 		return;
 	peer_send(p, "AMQP\0\0\11\1", 8);
 	if (state >= CONN_TUNING)
-		peer_method(p, 0, AMQP_CONNECTION_START_OK_METHOD, start_ok, sizeof start_ok - 1);
+		peer_method(
+		    p, 0, AMQP_CONNECTION_START_OK_METHOD, PEER_START_OK, sizeof PEER_START_OK - 1);
 	if (state >= CONN_OPENING)
-		peer_method(p, 0, AMQP_CONNECTION_TUNE_OK_METHOD, tune_ok, sizeof tune_ok);
+		peer_method(
+		    p, 0, AMQP_CONNECTION_TUNE_OK_METHOD, PEER_TUNE_OK, sizeof PEER_TUNE_OK - 1);
 	if (state >= CONN_OPEN)
-		peer_method(p, 0, AMQP_CONNECTION_OPEN_METHOD, open, sizeof open - 1);
+		peer_method(p, 0, AMQP_CONNECTION_OPEN_METHOD, PEER_OPEN, sizeof PEER_OPEN - 1);
 	if (state >= CONN_CLOSING)
 		peer_frame(p, FRAME_BODY, 0, NULL, 0);
 	peer_forget(p);
