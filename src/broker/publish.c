@@ -103,7 +103,7 @@ static const struct error *
 refuse_route(const struct exchange *x, struct span key)
 {
 	return error_make(E_PRECONDITION_FAILED,
-	    "the topic patterns behind exchange '%s' in vhost '%s' take more than %d steps for "
+	    "the patterns and headers bound behind exchange '%s' in vhost '%s' take more than %d steps for "
 	    "routing key '%.*s'",
 	    x->name, x->vhost->name, ROUTE_STEPS_MAX, SPAN_FMT(key));
 }

@@ -128,7 +128,7 @@ walk(struct route_walk *w, struct exchange *x, const struct span *key, uint32_t 
 		w->hit = false;
 		/* Where keys mean nothing, a message with thousands of them in CC is routed once all the same. */
 		looks = ops->by_key ? keys : 1;
-		x->vhost->broker->work += ops->by_headers ? x->binding_count : looks;
+		x->vhost->broker->work += looks;
 		for (k = 0; k < looks; k++)
 			ops->route(x, key[k], w);
 		if (!w->hit && x->alternate.p != NULL) {

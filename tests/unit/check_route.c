@@ -190,7 +190,8 @@ hostile_pattern(char *to, size_t cap, int n, int bits)
 	size_t at = 0;
 
 	for (int bit = 0; bit < bits; bit++)
-		at += (size_t)snprintf(to + at, cap - at, "%s", (n >> bit & 1) != 0 ? "#.a." : "#.*.");
+		at += (size_t)snprintf(
+		    to + at, cap - at, "%s", (n >> bit & 1) != 0 ? "#.a." : "#.*.");
 	(void)snprintf(to + at, cap - at, "z");
 }
 
@@ -234,6 +235,39 @@ START_TEST(test_steps_are_bounded)
 	ck_assert_ptr_null(route_find(x, span_str(key), NONE)); /* nothing wrong was remembered */
 	ck_assert_uint_eq(count(x, "a.a.a.a.a.a.a.a.a.a.a.a.z"), 1);
 	ck_assert_uint_eq(count(x, "z"), 0);
+}
+END_TEST
+
+/* The same for bindings of a headers exchange, each of which is looked at for each message: too many of them, or too
+ * much to compare. */
+START_TEST(test_headers_are_bounded)
+{
+	size_t n = _i == 0 ? 1 : 60000;
+	uint32_t fine = ROUTE_STEPS_MAX / (2 + (uint32_t)n / 64), i;
+	char *text = xcalloc(1, n + 1), key[12];
+	struct exchange *x = world_exchange(&w, "x", "headers", false, NULL);
+	struct queue *q = world_queue(&w, "q");
+	struct table_writer t;
+	struct table *arguments;
+
+	memset(text, 'x', n);
+	table_writer_init(&t, n + 100);
+	table_put_string(&t, "h", text);
+	arguments = table_from_raw(span_of(t.p, t.n));
+	for (i = 0; i <= fine; i++) {
+		if (i == fine - 1)
+			ck_assert_uint_eq(
+			    route_find(x, SPAN_LIT(""), table_span(arguments))->count, 1);
+		snprintf(key, sizeof key, "%u", i);
+		ck_assert_ptr_null(binding_add(x, q, NULL, span_str(key), arguments));
+	}
+	ck_assert_ptr_null(route_find(x, SPAN_LIT(""), table_span(arguments)));
+	ck_assert_uint_eq(w.b->stats.route_refused, 1);
+	/* nothing to compare with: only the bindings count */
+	ck_assert_int_eq(route_find(x, SPAN_LIT(""), NONE) == NULL, _i == 0);
+	table_free(&arguments);
+	table_writer_fini(&t);
+	free(text);
 }
 END_TEST
 
@@ -771,6 +805,7 @@ main(void)
 	tcase_add_test(t, test_topology_is_bounded);
 	tcase_add_test(t, test_steps_are_work);
 	tcase_add_test(t, test_steps_are_bounded);
+	tcase_add_loop_test(t, test_headers_are_bounded, 0, 2);
 	tcase_add_test(t, test_default_exchange);
 	tcase_add_test(t, test_generation);
 	tcase_add_test(t, test_cache);

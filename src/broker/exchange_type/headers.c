@@ -16,6 +16,8 @@
 #include "broker/hash.h"
 #include "broker/table.h"
 
+enum { STEP_BYTES = 64 }; /* compared: one step of the bound on a route */
+
 enum mode { MATCH_ALL = 0, MATCH_ANY = 1, MATCH_X = 2 }; /* MATCH_X: x- names count */
 
 static const struct {
@@ -232,18 +234,22 @@ message_headers_set(struct message_headers *h, struct span raw)
 }
 
 bool
-headers_match_is(const struct headers_match *m, const struct message_headers *h)
+headers_match_is(const struct headers_match *m, const struct message_headers *h, uint32_t *steps)
 {
 	struct field want;
 	uint32_t i, at = 0;
 	bool met;
 
+	++*steps;
 	for (i = 0; i < m->count; i++) {
 		want = wanted_field(m, &m->wanted[i]);
+		++*steps;
 		if (!m->wanted[i].again)
 			at = find(h, want.name, m->wanted[i].hash);
 		else if (at != 0)
 			at = h->item[at].same_next;
+		if (at != 0)
+			*steps += (uint32_t)want.bytes.n / STEP_BYTES;
 		met = at != 0 && (want.kind == 'V' || field_equal(&want, &h->item[at].field));
 		if (met == m->any)
 			return m->any;
@@ -266,6 +272,7 @@ exchange_remove(struct exchange *x UNUSED, struct binding *b)
 static void
 exchange_route(struct exchange *x, struct span key UNUSED, struct route_walk *w)
 {
+	uint32_t left = route_steps_left(w), steps = 0;
 	const struct message_headers *h;
 	struct binding *b;
 
@@ -273,9 +280,12 @@ exchange_route(struct exchange *x, struct span key UNUSED, struct route_walk *w)
 		return;
 	h = route_headers(w);
 	LIST_FOREACH (b, &x->bindings, source_link) {
-		if (headers_match_is(b->match, h))
+		if (headers_match_is(b->match, h, &steps))
 			route_hit(w, b);
+		if (unlikely(steps >= left))
+			break;
 	}
+	route_steps_taken(w, steps < left ? steps : left);
 }
 
 static void

@@ -27,6 +27,8 @@ struct message_headers *message_headers_new(void);
 void message_headers_free(struct message_headers **hp);
 void message_headers_set(struct message_headers *h, struct span raw);
 
-bool headers_match_is(const struct headers_match *m, const struct message_headers *h);
+/* Adds to *steps one, and what the fields that were looked at cost: one each, and one more for every 64 bytes of those
+ * that were compared. */
+bool headers_match_is(const struct headers_match *m, const struct message_headers *h, uint32_t *steps);
 
 #endif
