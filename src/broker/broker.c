@@ -16,9 +16,8 @@
 #include "broker/vhost.h"
 
 enum {
-	DELIVER_SLICE = 64,   /* messages of one queue before the next has its turn */
-	DELIVER_MAX = 4096,   /* messages of a call of broker_run */
-	DELIVER_WORK = 16384, /* steps past consumers of lesser priority, likewise */
+	DELIVER_SLICE = 64, /* messages of one queue before the next has its turn */
+	DELIVER_MAX = 4096, /* messages of a call of broker_run */
 	CANCEL_MAX = 512,
 	GARBAGE_MAX = 4096
 };
@@ -38,6 +37,7 @@ broker_new(const struct config *cfg, struct wheel *wheel, uint64_t now_ms)
 	TAILQ_INIT(&b->cancelled);
 	TAILQ_INIT(&b->deleted);
 	TAILQ_INIT(&b->returning);
+	TAILQ_INIT(&b->waking);
 	memory_init(&b->memory, cfg->memory_limit);
 	vh = vhost_add(b, "/");
 	assert(vh != NULL);
@@ -51,10 +51,9 @@ static bool
 run_queues(struct broker *b)
 {
 	unsigned left = DELIVER_MAX;
-	uint64_t stop = b->work + DELIVER_WORK;
 	struct queue *q;
 
-	while (left > 0 && b->work < stop && (q = TAILQ_FIRST(&b->runnable)) != NULL) {
+	while (left > 0 && (q = TAILQ_FIRST(&b->runnable)) != NULL) {
 		unsigned n = queue_run(q, left < DELIVER_SLICE ? left : DELIVER_SLICE);
 
 		left -= n;
@@ -85,6 +84,7 @@ broker_run(struct broker *b)
 {
 	bool more = session_run_returning(b);
 
+	more |= session_run_waking(b);
 	more |= run_queues(b);
 	more |= run_cancelled(b);
 	more |= queue_free_garbage(b, GARBAGE_MAX);
@@ -116,7 +116,7 @@ broker_free(struct broker **bp)
 	while (queue_free_garbage(b, UINT32_MAX))
 		continue;
 	broker_reap(b);
-	assert(TAILQ_EMPTY(&b->runnable) && TAILQ_EMPTY(&b->cancelled));
+	assert(TAILQ_EMPTY(&b->waking) && TAILQ_EMPTY(&b->runnable) && TAILQ_EMPTY(&b->cancelled));
 	route_fini();
 	free(b);
 }

@@ -27,6 +27,7 @@ TAILQ_HEAD(queue_list, queue);
 TAILQ_HEAD(consumer_list, consumer);
 TAILQ_HEAD(client_list, client);
 TAILQ_HEAD(returning_list, returning);
+TAILQ_HEAD(waking_list, session);
 
 struct broker {
 	const struct config *cfg;	/* borrowed, outlives the broker */
@@ -40,6 +41,7 @@ struct broker {
 	struct queue_list runnable;	/* queues with ready messages and a consumer that may take one */
 	struct consumer_list cancelled;	/* consumers whose queue is gone: their clients are to be told */
 	struct returning_list returning; /* deliveries of sessions that ended, on their way back to their queues */
+	struct waking_list waking;	/* sessions whose limit has room for consumers that wait */
 	uint32_t returned;		/* how many came back that way since the last broker_run() */
 	struct queue_list deleted;	/* queues that are gone and nobody waits for: freed by broker_reap() */
 	struct entry_block *garbage;	/* owned: blocks of purged entries, freed in slices */

@@ -6,12 +6,17 @@
 #include "base/config.h"
 #include "base/mem.h"
 #include "broker/client.h"
+#include "broker/hash.h"
 #include "broker/queue.h"
 #include "broker/session.h"
 #include "broker/table.h"
 #include "broker/vhost.h"
 
-enum { TAG_AT = 12 }; /* in the prefix: 7 frame head, 4 method id, 1 length of the tag */
+enum {
+	TAG_AT = 12, /* in the prefix: 7 frame head, 4 method id, 1 length of the tag */
+	TAGS_LISTED =
+	    16 /* up to so many consumers of a session the list is searched; a power of two */
+};
 
 static const struct error *
 check_consume(const struct session *s, const struct queue *q, const struct consumer_spec *spec)
@@ -36,6 +41,59 @@ consumer_size(const struct consumer *k)
 {
 	return sizeof *k + k->prefix_len + table_size(k->arguments);
 }
+
+/* ---- by tag ---- */
+
+static struct consumer **
+tag_slot(const struct session *s, struct span tag)
+{
+	return &s->by_tag[hash_span(tag) & (s->tag_slots - 1)];
+}
+
+static void
+tag_link(struct session *s, struct consumer *k)
+{
+	struct consumer **slot = tag_slot(s, consumer_tag(k));
+
+	k->tag_next = *slot;
+	*slot = k;
+}
+
+/* k is in the list already. */
+static void
+tag_add(struct session *s, struct consumer *k)
+{
+	s->tags++;
+	if (s->by_tag != NULL && s->tags <= 2 * s->tag_slots) {
+		tag_link(s, k);
+	} else if (s->tags > TAGS_LISTED) {
+		free(s->by_tag);
+		s->tag_slots = s->tag_slots > 0 ? s->tag_slots * 2 : 2 * TAGS_LISTED;
+		s->by_tag = xcalloc(s->tag_slots, sizeof(struct consumer *));
+		TAILQ_FOREACH (k, &s->consumers, session_link)
+			tag_link(s, k);
+	}
+}
+
+static void
+tag_remove(struct session *s, struct consumer *k)
+{
+	struct consumer **kp;
+
+	s->tags--;
+	if (s->by_tag == NULL)
+		return;
+	for (kp = tag_slot(s, consumer_tag(k)); *kp != k;)
+		kp = &(*kp)->tag_next;
+	*kp = k->tag_next;
+	if (s->tags > 0)
+		return;
+	free(s->by_tag);
+	s->by_tag = NULL;
+	s->tag_slots = 0;
+}
+
+/* ---- from consume to cancel ---- */
 
 const struct error *
 session_consume(
@@ -65,9 +123,16 @@ session_consume(
 	mem_add(MEM_TOPOLOGY, consumer_size(k));
 	TAILQ_INSERT_TAIL(&s->consumers, k, session_link);
 	s->consumer_count++;
+	tag_add(s, k);
 	queue_add_consumer(q, k);
 	*out = k;
 	return NULL;
+}
+
+static bool
+has_tag(const struct consumer *k, struct span tag)
+{
+	return !k->is_cancelled && span_eq(consumer_tag(k), tag);
 }
 
 struct consumer *
@@ -75,8 +140,14 @@ session_find(const struct session *s, struct span tag)
 {
 	struct consumer *k;
 
+	if (s->by_tag != NULL) {
+		k = *tag_slot(s, tag);
+		while (k != NULL && !has_tag(k, tag))
+			k = k->tag_next;
+		return k;
+	}
 	TAILQ_FOREACH (k, &s->consumers, session_link) {
-		if (!k->is_cancelled && span_eq(consumer_tag(k), tag))
+		if (has_tag(k, tag))
 			return k;
 	}
 	return NULL;
@@ -95,6 +166,7 @@ void
 consumer_release(struct consumer *k)
 {
 	assert(k->is_cancelled && k->queue == NULL);
+	tag_remove(k->session, k);
 	TAILQ_REMOVE(&k->session->consumers, k, session_link);
 	k->session = NULL;
 	if (k->unacked == 0)

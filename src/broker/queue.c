@@ -12,41 +12,17 @@
 #include "broker/table.h"
 #include "broker/vhost.h"
 
-enum { RUN_WORK = 1024 }; /* steps past consumers of lesser priority in one queue's turn */
-
 /* ---- turns ---- */
-
-/* By priority, descending; behind its equals. From the tail, because most consumers have the same priority; one that
- * stands above all does not go past them. */
-static inline void
-insert_taker(struct queue *q, struct consumer *k)
-{
-	struct consumer *at = TAILQ_LAST(&q->takers, consumer_list);
-
-	if (at != NULL && unlikely(TAILQ_FIRST(&q->takers)->priority < k->priority))
-		at = NULL;
-	while (at != NULL && unlikely(at->priority < k->priority)) {
-		at = TAILQ_PREV(at, consumer_list, ready_link);
-		q->broker->work++;
-	}
-	if (at != NULL)
-		TAILQ_INSERT_AFTER(&q->takers, at, k, ready_link);
-	else
-		TAILQ_INSERT_HEAD(&q->takers, k, ready_link);
-}
 
 /* k just got a message: if it has equals that wait, they come first now. */
 static inline void
 end_turn(struct queue *q, struct consumer *k)
 {
-	const struct consumer *next = TAILQ_NEXT(k, ready_link);
-
 	if (!consumer_can_take(k)) {
-		TAILQ_REMOVE(&q->takers, k, ready_link);
-		k->is_ready = false;
-	} else if (next != NULL && next->priority == k->priority) {
-		TAILQ_REMOVE(&q->takers, k, ready_link);
-		insert_taker(q, k);
+		queue_put_aside(q, k);
+	} else if (TAILQ_NEXT(k, ready_link) != NULL) {
+		TAILQ_REMOVE(&k->level->list, k, ready_link);
+		TAILQ_INSERT_TAIL(&k->level->list, k, ready_link);
 	}
 }
 
@@ -65,19 +41,17 @@ queue_publish(struct queue *q, struct msg *m, uint64_t due_ms)
 	}
 	queue_append(q, &e);
 	/* Where something is ready and there are takers, the queue is on the list. */
-	assert(q->is_runnable || TAILQ_EMPTY(&q->takers));
+	assert(q->is_runnable || takers_first(&q->takers) == NULL);
 }
 
 unsigned
 queue_run(struct queue *q, unsigned max)
 {
-	uint64_t stop = q->broker->work + RUN_WORK;
 	struct consumer *k;
 	struct entry e;
 	unsigned n = 0;
 
-	while (n < max && q->broker->work < stop && q->ready > 0 &&
-	       (k = queue_next_taker(q)) != NULL && queue_pop(q, &e)) {
+	while (n < max && q->ready > 0 && (k = queue_next_taker(q)) != NULL && queue_pop(q, &e)) {
 		session_deliver(k, q, &e);
 		end_turn(q, k);
 		n++;
@@ -94,15 +68,25 @@ queue_returned_done(struct queue *q)
 /* ---- consumers ---- */
 
 void
+queue_add_taker(struct queue *q, struct consumer *k)
+{
+	takers_add(&q->takers, k);
+	queue_make_runnable(q);
+}
+
+void
 consumer_wake(struct consumer *k)
 {
 	struct queue *q = k->queue;
+	struct session *s = k->session;
 
-	if (k->is_ready || !consumer_can_take(k))
+	if (k->is_ready || k->is_waiting || !consumer_has_room(k))
 		return;
-	insert_taker(q, k);
-	k->is_ready = true;
-	queue_make_runnable(q);
+	if (!k->no_ack && unlikely(session_is_full(s) || !TAILQ_EMPTY(&s->waiting))) {
+		session_wait(k);
+		return;
+	}
+	queue_add_taker(q, k);
 }
 
 void
@@ -114,6 +98,7 @@ queue_add_consumer(struct queue *q, struct consumer *k)
 	q->broker->stats.consumers++;
 	if (k->exclusive)
 		q->exclusive_consumer = k;
+	takers_join(&q->takers, k);
 	consumer_wake(k);
 }
 
@@ -121,8 +106,9 @@ static void
 unlink_consumer(struct queue *q, struct consumer *k)
 {
 	if (k->is_ready)
-		TAILQ_REMOVE(&q->takers, k, ready_link);
-	k->is_ready = false;
+		takers_remove(&q->takers, k);
+	session_wait_no_more(k);
+	takers_leave(&q->takers, k);
 	TAILQ_REMOVE(&q->consumers, k, queue_link);
 	if (q->exclusive_consumer == k)
 		q->exclusive_consumer = NULL;
@@ -238,6 +224,7 @@ queue_free(struct queue *q)
 {
 	assert(q->is_deleted && q->unacked == 0 && q->ready == 0);
 	mem_sub(MEM_TOPOLOGY, queue_size(q));
+	takers_fini(&q->takers);
 	free(q->name);
 	table_free(&q->arguments);
 	free(q);

@@ -15,6 +15,7 @@
 #include "broker/map.h"
 #include "broker/session.h"
 #include "broker/stats.h"
+#include "broker/takers.h"
 
 struct binding;
 struct client;
@@ -52,8 +53,8 @@ struct queue {
 	uint64_t next_seq;
 	uint64_t ready, unacked, ready_bytes;	/* messages; bytes of bodies. A deleted queue lives while unacked > 0 */
 	struct consumer_list consumers;		/* all, in the order of their consume */
-	struct consumer_list takers;		/* those that may take now, by priority, then by turn (DESIGN: ring of
-						 * ready consumers); may hold some that no longer can: looked at when picked */
+	struct takers takers;			/* those that may take now, by priority, then by turn; may hold some that no
+						 * longer can: looked at when picked */
 	uint32_t consumer_count;
 	struct consumer *exclusive_consumer;	/* borrowed */
 	struct binding_list bindings;		/* to this queue, the default exchange's left out */
@@ -99,10 +100,12 @@ void queue_returned_done(struct queue *q);	/* consumers may take them */
 bool queue_pop(struct queue *q, struct entry *out);	/* next ready entry that is not expired; its reference moves */
 void queue_settled(struct queue *q, uint32_t n);	/* n deliveries no longer wait: acked, dropped or returned */
 
-/* Consumers: membership in takers. */
+/* Consumers: membership in takers. One that cannot take because its session's limit is reached is in session->waiting,
+ * one that cannot for a reason of its own is in neither. */
 void queue_add_consumer(struct queue *q, struct consumer *k);
 void queue_remove_consumer(struct queue *q, struct consumer *k);	/* with the last one goes an auto-delete queue */
-void consumer_wake(struct consumer *k);		/* it may be able to take again: into takers, queue runnable */
+void consumer_wake(struct consumer *k);		/* it may be able to take again: into takers, or behind those that wait */
+void queue_add_taker(struct queue *q, struct consumer *k);	/* for session.c: it can; the queue becomes runnable */
 static inline bool consumer_can_take(const struct consumer *k);
 void queue_drop_cancelled(struct consumer *k);	/* takes k off broker->cancelled: its session ends */
 
@@ -118,13 +121,18 @@ queue_count32(uint64_t n)
 
 #include "broker/client.h"
 
+/* But for the session's limit. */
+static inline bool
+consumer_has_room(const struct consumer *k)
+{
+	return !k->is_cancelled && k->session != NULL && !k->session->client->output_full &&
+	    (k->no_ack || k->limit == 0 || k->unacked < k->limit);
+}
+
 static inline bool
 consumer_can_take(const struct consumer *k)
 {
-	const struct session *s = k->session;
-
-	return !k->is_cancelled && s != NULL && !s->client->output_full && (k->no_ack ||
-	    ((k->limit == 0 || k->unacked < k->limit) && (s->limit == 0 || s->limited < s->limit)));
+	return consumer_has_room(k) && (k->no_ack || !session_is_full(k->session));
 }
 
 #endif

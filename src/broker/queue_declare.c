@@ -96,7 +96,7 @@ make(struct vhost *vh, const struct queue_spec *spec, struct client *client)
 	mem_add(MEM_TOPOLOGY, queue_size(q));
 	q->expiry.fire = queue_on_expiry;
 	TAILQ_INIT(&q->consumers);
-	TAILQ_INIT(&q->takers);
+	takers_init(&q->takers);
 	LIST_INIT(&q->bindings);
 	if (q->exclusive && client != NULL) {
 		q->owner = client;

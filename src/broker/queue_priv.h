@@ -40,22 +40,30 @@ queue_size(const struct queue *q)
 static inline void
 queue_make_runnable(struct queue *q)
 {
-	if (!q->is_runnable && q->ready > 0 && !TAILQ_EMPTY(&q->takers)) {
+	if (!q->is_runnable && q->ready > 0 && takers_first(&q->takers) != NULL) {
 		q->is_runnable = true;
 		TAILQ_INSERT_TAIL(&q->broker->runnable, q, run_link);
 	}
 }
 
-/* The consumer whose turn it is; those met that can no longer take leave the takers. */
+/* It can no longer take: it leaves the takers, and waits where only its session's limit keeps it. */
+static inline void
+queue_put_aside(struct queue *q, struct consumer *k)
+{
+	takers_remove(&q->takers, k);
+	q->broker->work++;
+	if (consumer_has_room(k))
+		session_wait(k);
+}
+
+/* The consumer whose turn it is; those met that can no longer take are put aside. */
 static inline struct consumer *
 queue_next_taker(struct queue *q)
 {
 	struct consumer *k;
 
-	while ((k = TAILQ_FIRST(&q->takers)) != NULL && unlikely(!consumer_can_take(k))) {
-		TAILQ_REMOVE(&q->takers, k, ready_link);
-		k->is_ready = false;
-	}
+	while ((k = takers_first(&q->takers)) != NULL && unlikely(!consumer_can_take(k)))
+		queue_put_aside(q, k);
 	return k;
 }
 

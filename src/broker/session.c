@@ -10,7 +10,13 @@
 #include "broker/queue.h"
 #include "broker/unacked.h"
 
-enum { AHEAD = 8 }; /* messages fetched into the cache before they are settled */
+enum {
+	AHEAD = 8, /* messages fetched into the cache before they are settled */
+	/* Consumers that are woken when the limit has room. All of a channel's as a rule, so that among them priority
+	 * decides; where there are thousands, one message must not cost a walk over all of them. */
+	WAKE_SLICE = 32,
+	WAKE_MAX = 512 /* in a call of session_run_waking() */
+};
 
 void
 session_init(struct session *s, struct client *c, const struct session_ops *ops)
@@ -18,6 +24,7 @@ session_init(struct session *s, struct client *c, const struct session_ops *ops)
 	*s = (struct session){ .ops = ops, .broker = c->broker, .client = c, .next_tag = 1 };
 	s->unacked.low = s->unacked.next = 1;
 	TAILQ_INIT(&s->consumers);
+	TAILQ_INIT(&s->waiting);
 	LIST_INSERT_HEAD(&c->sessions, s, link);
 	s->broker->stats.channels++;
 	s->broker->stats.channels_opened++;
@@ -78,11 +85,6 @@ session_deliver(struct consumer *k, struct queue *q, struct entry *e)
 	q->broker->stats.deliver++;
 	k->unacked++;
 	s->limited++;
-	if (s->limit != 0) {
-		/* So that consumers of several queues take turns when the session's limit has room again. */
-		TAILQ_REMOVE(&s->consumers, k, session_link);
-		TAILQ_INSERT_TAIL(&s->consumers, k, session_link);
-	}
 	if (unlikely(k->is_own_limit) && k->unacked == k->limit) {
 		k->is_own_limit = false;
 		limit_reached(k, q);
@@ -113,6 +115,59 @@ session_get(
 	return true;
 }
 
+/* ---- waiting for room in the session's limit ---- */
+
+void
+session_wait(struct consumer *k)
+{
+	assert(!k->is_ready && !k->is_waiting && !k->no_ack);
+	k->is_waiting = true;
+	TAILQ_INSERT_TAIL(&k->session->waiting, k, ready_link);
+}
+
+void
+session_wait_no_more(struct consumer *k)
+{
+	if (!k->is_waiting)
+		return;
+	k->is_waiting = false;
+	TAILQ_REMOVE(&k->session->waiting, k, ready_link);
+}
+
+/* More of them than there is room for, as the queue of one may be empty or serve others first. Returns how many. */
+static unsigned
+wake_waiting(struct session *s, unsigned max)
+{
+	struct broker *b = s->broker;
+	struct consumer *k;
+	unsigned n = 0;
+
+	for (; n < max && !session_is_full(s) && (k = TAILQ_FIRST(&s->waiting)) != NULL; n++) {
+		session_wait_no_more(k);
+		if (consumer_has_room(k))
+			queue_add_taker(k->queue, k);
+	}
+	b->work += n;
+	if (!session_is_full(s) && !TAILQ_EMPTY(&s->waiting) && !s->is_waking) {
+		s->is_waking = true;
+		TAILQ_INSERT_TAIL(&b->waking, s, waking_link);
+	}
+	return n;
+}
+
+bool
+session_run_waking(struct broker *b)
+{
+	struct session *s;
+
+	for (unsigned left = WAKE_MAX; left > 0 && (s = TAILQ_FIRST(&b->waking)) != NULL;) {
+		TAILQ_REMOVE(&b->waking, s, waking_link);
+		s->is_waking = false;
+		left -= wake_waiting(s, left);
+	}
+	return !TAILQ_EMPTY(&b->waking);
+}
+
 /* ---- settling ---- */
 
 /* What is settled in one go, as long as it is of one queue and one consumer: counted once for all. */
@@ -123,18 +178,6 @@ struct batch {
 	uint32_t n;
 	enum settle how;
 };
-
-static void
-wake_all(struct session *s)
-{
-	struct consumer *k;
-
-	s->broker->work += s->consumer_count;
-	TAILQ_FOREACH (k, &s->consumers, session_link) {
-		if (!k->is_cancelled)
-			consumer_wake(k);
-	}
-}
 
 static inline void
 count_settled(struct queue *q, enum settle how, uint32_t n)
@@ -155,20 +198,19 @@ count_settled(struct queue *q, enum settle how, uint32_t n)
 static inline void
 consumer_settled(struct session *s, struct consumer *k, uint32_t n)
 {
-	bool was_full = s->limit != 0 && s->limited >= s->limit;
-
 	assert(k->unacked >= n && s->limited >= n);
 	k->unacked -= n;
 	s->limited -= n;
 	if (unlikely(k->session == NULL)) {
 		if (k->unacked == 0)
 			consumer_free(k);
-	} else if (!was_full && !k->is_cancelled && !k->is_ready) {
+	} else if (!k->is_ready) {
+		/* Behind the others, so that consumers of several queues take turns. */
+		session_wait_no_more(k);
 		consumer_wake(k);
 	}
-	/* All of them, the one that was served last coming last: k alone would keep the others waiting for ever. */
-	if (unlikely(was_full) && s->limited < s->limit)
-		wake_all(s);
+	if (unlikely(!TAILQ_EMPTY(&s->waiting)))
+		(void)wake_waiting(s, WAKE_SLICE);
 }
 
 static void
@@ -371,8 +413,7 @@ void
 session_set_limit(struct session *s, uint32_t limit)
 {
 	s->limit = limit;
-	if (limit == 0 || s->limited < limit)
-		wake_all(s);
+	(void)wake_waiting(s, WAKE_SLICE);
 }
 
 uint32_t
@@ -444,6 +485,8 @@ session_fini(struct session *s)
 			session_cancel(s, k);
 		}
 	}
+	if (s->is_waking)
+		TAILQ_REMOVE(&s->broker->waking, s, waking_link);
 	if (unlikely(session_must_wait(s)))
 		give_back_later(s);
 	else

@@ -67,7 +67,15 @@ struct session {
 	uint32_t limited;		/* deliveries that count against limit */
 	uint32_t consumer_count;
 	uint64_t allowance;		/* publishes it may make while memory is short: deliveries got since (memory.h) */
-	struct consumer_list consumers;	/* owned */
+	struct consumer_list consumers;	/* owned, in the order of their consume */
+	/* Those that could take but for `limit`: the one that waits longest first. While limit has room and somebody
+	 * waits, we are in broker->waking. */
+	struct consumer_list waiting;
+	bool is_waking;
+	/* Hash of the consumers by tag; NULL while they are few. */
+	struct consumer **by_tag;
+	uint32_t tag_slots, tags;	/* tags: consumers in the list */
+	TAILQ_ENTRY(session) waking_link;
 	LIST_ENTRY(session) link;	/* in client->sessions */
 };
 
@@ -79,12 +87,15 @@ struct consumer {
 	int32_t priority;
 	bool no_ack, exclusive, is_cancelled;
 	bool is_ready;			/* in queue->takers */
+	bool is_waiting;		/* in session->waiting */
 	bool is_own_limit;		/* limit is limits.unacknowledged: reaching it is logged, once */
 	uint8_t tag_len;
 	uint16_t prefix_len;		/* see prefix */
 	TAILQ_ENTRY(consumer) session_link;	/* in session->consumers, until cancelled was called */
 	TAILQ_ENTRY(consumer) queue_link;	/* in queue->consumers; when the queue is gone, in broker->cancelled */
-	TAILQ_ENTRY(consumer) ready_link;	/* in queue->takers while is_ready */
+	TAILQ_ENTRY(consumer) ready_link;	/* in a level of queue->takers or in session->waiting */
+	struct level *level;		/* borrowed: the queue's for our priority; NULL when the queue is gone */
+	struct consumer *tag_next;	/* in a slot of session->by_tag */
 	struct table *arguments;	/* owned, may be NULL */
 	/* amqp/'s deliver frame up to and with the consumer tag, made once: 7 frame head, 4 method id, tag as a short
 	 * string. The tag itself therefore stands at prefix + 12. */
@@ -149,6 +160,18 @@ void session_put_back(struct session *s, struct unacked_set *set);	/* empties th
 void session_recover(struct session *s);
 
 uint32_t session_unacked(const struct session *s);
+
+static inline bool
+session_is_full(const struct session *s)
+{
+	return s->limit != 0 && s->limited >= s->limit;
+}
+
+/* For queue.c: k, which is no taker, waits for room in its session's limit, behind others; not any more. */
+void session_wait(struct consumer *k);
+void session_wait_no_more(struct consumer *k);
+/* For broker.c: consumers whose session has room again may take, so many a call. True: there are more. */
+bool session_run_waking(struct broker *b);
 
 /* For queue.c: gives e to a consumer that can take; its reference moves. */
 void session_deliver(struct consumer *k, struct queue *q, struct entry *e);

@@ -168,6 +168,35 @@ def test_two_thousand_channels_of_a_connection(node):
         conn.close()
 
 
+@pytest.mark.parametrize("queues", [1, 1000])
+def test_thousands_of_consumers_under_one_limit(node, queues):
+    """One message may be out for all consumers of a channel, each of another priority: an ack does not walk over all."""
+    count, acks = scaled(4000), 1000
+    this = node()
+    with no_growth(this), bystander(this, p99=0.05):
+        chan = this.raw().channel()
+        chan.conn.timeout = PATIENCE
+        chan.qos(1, global_=True)
+        for n in range(queues):
+            chan.declare("q%d" % n, exclusive=True)
+            chan.conn.send_raw(b"".join(publish(1, "q%d" % n, b"m")) * (acks // queues))
+        chan.conn.send_raw(b"".join(
+            method(1, "basic.consume", queue="q%d" % (n % queues), consumer_tag="t%d" % n, nowait=True,
+                   arguments={"x-priority": n * 7919 % count}) for n in range(count)))
+        tags = []
+        for n in range(acks):
+            event = chan.deliver(PATIENCE)
+            assert event.delivery_tag == n + 1
+            tags.append(event.consumer_tag)
+            chan.ack(n + 1)
+        assert len({int(tag[1:]) % queues for tag in tags}) == queues
+        for n in range(count):              # by its tag each
+            chan.send("basic.cancel", consumer_tag="t%d" % n, nowait=True)
+        chan.sync()
+        assert chan.counts("q0") == (0, 0)
+        chan.conn.close()
+
+
 def test_five_thousand_connections(node, descriptors):
     """All consume; each publishes to the next, and what a fanout takes comes to all."""
     count, rounds = scaled(5000), 3

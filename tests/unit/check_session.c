@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Sessions: tags, settling, prefetch, transactions, and what is kept of tags that stay open for long. */
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/slab.h"
@@ -196,6 +197,124 @@ START_TEST(limit_is_shared_fairly)
 	}
 	ck_assert_uint_eq(of[0], 10);
 	ck_assert_uint_eq(of[1], 10);
+}
+END_TEST
+
+/* Thousands of consumers under one limit, each on a queue of its own or all on one: a message costs a few of them a look,
+ * and nobody waits for ever. */
+START_TEST(limit_of_very_many)
+{
+	enum { MANY = 4000 };
+	static struct queue *queue[MANY];
+	static unsigned of[MANY];
+	uint64_t before;
+	char name[16];
+
+	memset(of, 0, sizeof of);
+	session_set_limit(&peer[0].session, 1);
+	for (int i = 0; i < MANY; i++) {
+		struct consumer *k;
+
+		snprintf(name, sizeof name, "%d", i);
+		queue[i] = _i == 0 ? world_queue(&w, name) : q;
+		ck_assert_ptr_null(peer_try_consume(&peer[0], queue[i], name, false, false,
+		    _i == 2 ? (i * 7919) % MANY - MANY / 2 : 0, &k));
+		k->limit = (uint32_t)i + 1; /* to know it by */
+		queue_publish(queue[i], world_msg(1, 8), 0);
+		queue_publish(queue[i], world_msg(1, 8), 0);
+	}
+	world_turn(&w);
+	before = w.broker->work;
+	for (uint64_t tag = 1; tag <= 2 * MANY; tag++) {
+		ck_assert_uint_eq(peer[0].count, tag);
+		of[peer[0].got[tag - 1].consumer->limit - 1]++;
+		ck_assert_ptr_null(settle(tag, false, SETTLE_ACK));
+		world_turn(&w);
+	}
+	ck_assert_uint_lt(w.broker->work - before, 2 * MANY * 2 * 1000);
+	for (int i = 0; _i < 2 && i < MANY; i++)
+		ck_assert_uint_eq(of[i], 2);
+	ck_assert(!broker_run(w.broker));
+}
+END_TEST
+
+/* With few of them priority decides among those that waited. */
+START_TEST(limit_and_priority)
+{
+	struct consumer *k[20];
+	char name[16];
+
+	session_set_limit(&peer[0].session, 1);
+	for (int i = 0; i < 20; i++) {
+		snprintf(name, sizeof name, "%d", i);
+		ck_assert_ptr_null(
+		    peer_try_consume(&peer[0], q, name, false, false, i * 7 % 20, &k[i]));
+	}
+	put(50);
+	for (uint64_t tag = 1; tag <= 50; tag++) {
+		world_turn(&w);
+		ck_assert_uint_eq(peer[0].count, tag);
+		ck_assert_int_eq(peer[0].got[tag - 1].consumer->priority, 19);
+		ck_assert_ptr_null(settle(tag, false, SETTLE_ACK));
+	}
+}
+END_TEST
+
+/* A consumer that goes while it waits, and a session that ends while others wait. */
+START_TEST(waiting_and_gone)
+{
+	struct consumer *k[40];
+	char name[16];
+
+	session_set_limit(&peer[0].session, 1);
+	for (int i = 0; i < 40; i++) {
+		snprintf(name, sizeof name, "%d", i);
+		k[i] = peer_consume(&peer[0], q, name, false);
+	}
+	put(10);
+	world_turn(&w);
+	for (int i = 1; i < 39; i++)
+		session_cancel(&peer[0].session, k[i]);
+	ck_assert_ptr_null(settle(1, false, SETTLE_ACK));
+	world_turn(&w);
+	ck_assert_ptr_eq(peer[0].got[1].consumer, k[39]);
+	if (_i == 1)
+		queue_remove(q);
+	world_turn(&w);
+	session_set_limit(&peer[0].session, 0);
+}
+END_TEST
+
+START_TEST(found_by_tag)
+{
+	enum { MANY = 1000 };
+	char name[16];
+
+	for (int step = 0; step < 3 * MANY; step++) {
+		int i = step % MANY;
+		struct consumer *k;
+
+		snprintf(name, sizeof name, "%d", i);
+		k = session_find(&peer[0].session, span_str(name));
+		if (step < MANY) {
+			ck_assert_ptr_null(k);
+			(void)peer_consume(&peer[0], q, name, false);
+			continue;
+		}
+		ck_assert_int_eq(k == NULL, step >= 2 * MANY && i % 3 != 0);
+		if (k == NULL)
+			continue;
+		ck_assert(span_eq(consumer_tag(k), span_str(name)));
+		if (i % 3 != 0)
+			session_cancel(&peer[0].session, k);
+	}
+	queue_remove(q);
+	ck_assert_ptr_null(session_find(&peer[0].session, SPAN_LIT("0")));
+	q = world_queue(&w, "q"); /* before the client was told */
+	ck_assert_ptr_eq(session_find(&peer[0].session, SPAN_LIT("0")), NULL);
+	(void)peer_consume(&peer[0], q, "0", false);
+	world_turn(&w);
+	ck_assert_ptr_nonnull(session_find(&peer[0].session, SPAN_LIT("0")));
 }
 END_TEST
 
@@ -470,6 +589,10 @@ main(void)
 	tcase_add_test(t, prefetch_of_a_consumer);
 	tcase_add_test(t, limit_of_the_session);
 	tcase_add_test(t, limit_is_shared_fairly);
+	tcase_add_loop_test(t, limit_of_very_many, 0, 3);
+	tcase_add_test(t, limit_and_priority);
+	tcase_add_loop_test(t, waiting_and_gone, 0, 2);
+	tcase_add_test(t, found_by_tag);
 	tcase_add_test(t, limit_of_the_node);
 	tcase_add_test(t, what_was_out_goes_back);
 	tcase_add_test(t, recover_gives_new_tags);
