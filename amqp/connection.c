@@ -84,6 +84,7 @@ connection_new(struct amqp *a, int fd)
 
 	c->amqp = a;
 	c->io = transport_new(a->loop, fd, &transport_ops, c, tail_max, cfg->output / 2);
+	transport_set_stranger(c->io, true); /* until it has logged in: a wrong password costs us a hash */
 	set_addresses(c);
 	client_init(&c->client, a->broker);
 	c->client.connected_at_ms = a->loop->now_ms;

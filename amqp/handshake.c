@@ -292,6 +292,7 @@ connection_start_ok(const struct method_call *call)
 		refuse_login(c, mechanisms[i].name, name, why);
 		return NULL;
 	}
+	transport_set_stranger(c->io, false);
 	client_set_user(&c->client, u);
 	c->client.mechanism = xstrdup(mechanisms[i].name);
 	send_tune(c);

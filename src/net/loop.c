@@ -102,6 +102,7 @@ loop_new(void)
 	l->now_ms = clock_now_ms();
 	l->wheel = wheel_new(l->now_ms);
 	TAILQ_INIT(&l->readable);
+	TAILQ_INIT(&l->strangers);
 	TAILQ_INIT(&l->dirty);
 	TAILQ_INIT(&l->closing);
 	TAILQ_INIT(&l->closed);
@@ -165,7 +166,7 @@ loop_wait(struct loop *l, bool busy)
 	int64_t wait_ms;
 	int flags = EVLOOP_ONCE;
 
-	busy = busy || !TAILQ_EMPTY(&l->readable) || !TAILQ_EMPTY(&l->dirty);
+	busy = busy || l->readable_count + l->stranger_count > 0 || !TAILQ_EMPTY(&l->dirty);
 	if (!busy) {
 		wait_ms = wheel_wait(l->wheel, l->now_ms);
 		if (wait_ms == 0)
@@ -192,12 +193,27 @@ answers_first(struct loop *l, struct transport *t)
 	l->events->answers++;
 }
 
+/* At most n of the list; the rest is first in the next turn. */
+static void
+read_list(struct loop *l, struct transport_list *list, uint32_t n, size_t quota, uint64_t until_us)
+{
+	for (; n > 0 && !TAILQ_EMPTY(list); n--) {
+		struct transport *t = TAILQ_FIRST(list);
+
+		transport_unmark_readable(t);
+		transport_read(t, quota);
+		answers_first(l, t);
+		if (n > 1 && clock_mono_us() >= until_us)
+			break;
+	}
+}
+
 void
 loop_read(struct loop *l)
 {
-	uint32_t n = l->readable_count;
+	uint32_t n = l->readable_count + l->stranger_count;
 	size_t quota;
-	uint64_t until_us;
+	uint64_t until_us, least_us;
 
 	/* what became writable goes first: the floors above learn this turn who has room again */
 	if (!TAILQ_EMPTY(&l->dirty))
@@ -211,18 +227,12 @@ loop_read(struct loop *l)
 		quota = LOOP_READ_MAX;
 	if (quota < LOOP_READ_MIN)
 		quota = LOOP_READ_MIN;
-	for (; n > 0 && !TAILQ_EMPTY(&l->readable); n--) {
-		struct transport *t = TAILQ_FIRST(&l->readable);
-
-		TAILQ_REMOVE(&l->readable, t, readable_link);
-		t->is_readable = false;
-		l->readable_count--;
-		transport_read(t, quota);
-		answers_first(l, t);
-		/* the rest is first in the next turn */
-		if (n > 1 && clock_mono_us() >= until_us)
-			break;
-	}
+	read_list(l, &l->readable, l->readable_count, quota, until_us);
+	if (l->stranger_count == 0)
+		return;
+	least_us = clock_mono_us() + LOOP_STRANGERS_US;
+	read_list(l, &l->strangers, l->stranger_count, quota,
+	    until_us > least_us ? until_us : least_us);
 }
 
 void

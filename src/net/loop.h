@@ -28,12 +28,13 @@ struct loop {
 	struct event_base *base;        /* owned */
 	struct wheel *wheel;            /* owned */
 	uint64_t now_ms;                /* the node's clock, taken once after each wait */
-	struct transport_list readable; /* in the order in which they are served */
+	struct transport_list readable;  /* in the order in which they are served */
+	struct transport_list strangers; /* the same of those that nobody has vouched for: after the others */
 	struct transport_list dirty;    /* have output that no flush has seen yet */
 	struct transport_list
 	    closing;                  /* without an owner: the rest of their output is being sent */
 	struct transport_list closed; /* freed by loop_reap */
-	uint32_t readable_count;
+	uint32_t readable_count, stranger_count; /* in the two lists */
 	uint32_t share_us; /* how long one transport's input may be worked on before the others' turn */
 	uint8_t *input;   /* one buffer for all: tail_room for a tail, then LOOP_READ_MAX */
 	size_t tail_room; /* grows to the largest tail_max of a transport */
@@ -49,6 +50,7 @@ enum {
 	LOOP_TURN_BYTES = 1 << 20,  /* of one turn, shared by those that are readable */
 	LOOP_TURN_US = 2000,        /* the same of time: after so much no further one is read */
 	LOOP_SHARE_US = 200,        /* of time for one, at least */
+	LOOP_STRANGERS_US = 500,    /* of time for strangers, at least, however busy the others are */
 	LOOP_FLUSH_MIN = 64,        /* written to in a turn whatever the time, beside those that get answers */
 	LOOP_CLOCK_EACH = 16,       /* the clock is looked at after so many of them */
 	LOOP_TAIL_ROOM = 160 << 10, /* a frame of the default size and a little */

@@ -314,6 +314,17 @@ transport_again(struct transport *t)
 		transport_mark_readable(t);
 }
 
+void
+transport_set_stranger(struct transport *t, bool is_stranger)
+{
+	bool was_readable = t->is_readable;
+
+	transport_unmark_readable(t);
+	t->is_stranger = is_stranger;
+	if (was_readable)
+		transport_mark_readable(t);
+}
+
 /* --- the end -------------------------------------------------------------------------------------- */
 
 /* The peer is gone, or must go: tells the owner, once. */
@@ -364,11 +375,7 @@ transport_close(struct transport *t)
 	t->io->blocked = false;
 	transport_update_events(t);
 	wheel_disarm(l->wheel, &t->io->timer);
-	if (t->is_readable) {
-		TAILQ_REMOVE(&l->readable, t, readable_link);
-		t->is_readable = false;
-		l->readable_count--;
-	}
+	transport_unmark_readable(t);
 	if (t->is_dirty) {
 		TAILQ_REMOVE(&l->dirty, t, dirty_link);
 		t->is_dirty = false;

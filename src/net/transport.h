@@ -66,6 +66,7 @@ struct transport {
 	int fd;
 	uint32_t paused; /* set of PAUSE_* */
 	bool is_readable, is_dirty, is_closed, was_high, flush_then_close;
+	bool is_stranger; /* transport_set_stranger */
 	/* output; only the inline functions below and transport.c touch these */
 	struct chunk *cur;
 	struct seg *seg; /* ring, a power of two */
@@ -87,6 +88,10 @@ void transport_resume(
     struct transport *t, uint32_t reasons); /* bytes kept as tail are shown again */
 /* Shows the kept tail to on_bytes again in the next turn, although nothing came in. */
 void transport_again(struct transport *t);
+
+/* A stranger is read after all others, whatever it sends; they wait for nothing that strangers ask for. For peers that have
+ * not said who they are, or whose requests are dear. At first nobody is one. */
+void transport_set_stranger(struct transport *t, bool is_stranger);
 
 /* Closes now: output that waits is dropped. Safe to call twice. */
 void transport_close(struct transport *t);

@@ -52,8 +52,28 @@ transport_mark_readable(struct transport *t)
 {
 	if (!t->is_readable && !t->is_closed) {
 		t->is_readable = true;
-		TAILQ_INSERT_TAIL(&t->loop->readable, t, readable_link);
-		t->loop->readable_count++;
+		if (unlikely(t->is_stranger)) {
+			TAILQ_INSERT_TAIL(&t->loop->strangers, t, readable_link);
+			t->loop->stranger_count++;
+		} else {
+			TAILQ_INSERT_TAIL(&t->loop->readable, t, readable_link);
+			t->loop->readable_count++;
+		}
+	}
+}
+
+static inline void
+transport_unmark_readable(struct transport *t)
+{
+	if (!t->is_readable)
+		return;
+	t->is_readable = false;
+	if (unlikely(t->is_stranger)) {
+		TAILQ_REMOVE(&t->loop->strangers, t, readable_link);
+		t->loop->stranger_count--;
+	} else {
+		TAILQ_REMOVE(&t->loop->readable, t, readable_link);
+		t->loop->readable_count--;
 	}
 }
 

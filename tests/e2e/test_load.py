@@ -248,6 +248,26 @@ def test_five_thousand_connections(node, descriptors):
             main.expect("basic.return", timeout=PATIENCE)     # their queues went with them
 
 
+def test_wrong_passwords_all_at_once(node, descriptors):
+    """Each costs a hash on the core thread; those who have logged in do not wait for it."""
+    count, rounds = 1000, scaled(5)
+    descriptors(count + 500)
+    this = node(nofile=3 * count)       # those turned away are held for a second
+    with no_growth(this), bystander(this, p99=0.05):
+        for turn in range(rounds):
+            conns = [connect(this) for _ in range(count)]
+            for conn in conns:
+                conn.send_raw(wire.PROTOCOL_HEADER)
+                assert conn.read_event().name == "connection.start"
+            for n, conn in enumerate(conns):
+                conn.send_raw(method(0, "connection.start-ok", client_properties={}, mechanism="PLAIN",
+                                     response=wire.plain("guest", "%d %d" % (turn, n)), locale="en_US"))
+            time.sleep(0.2)
+            for conn in conns:
+                conn.abort()
+        this.overview()
+
+
 # ---- storms -------------------------------------------------------------------
 SILENT, HALF, OPEN, CONSUMES, CONFIRMS, FIRES = range(6)
 CLOSE = method(0, "connection.close", reply_code=200)

@@ -423,6 +423,50 @@ START_TEST(shares_of_a_turn)
 }
 END_TEST
 
+/* Strangers who all ask for something dear in the same moment: others are read in every turn, strangers a few at a time.
+ * Case 1: one that is vouched for while it waits. */
+START_TEST(strangers_come_last)
+{
+	enum { STRANGERS = 31, ASK = 100 };
+	static struct peer p[STRANGERS + 1], *known = &p[STRANGERS];
+	struct loop *l = loop_new();
+	unsigned turns_taken = 0, served = 0;
+	int fd[2];
+
+	memset(p, 0, sizeof p);
+	for (unsigned i = 0; i <= STRANGERS; i++) {
+		ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd), 0);
+		p[i].fd = fd[1];
+		p[i].t = transport_new(l, fd[0], &ops, &p[i], TAIL, LOW);
+		p[i].slow_us = i < STRANGERS ? 1000 : 0;
+		transport_set_stranger(p[i].t, i < STRANGERS || _i == 1);
+		put(&p[i], "\0\0\0\1x", 5);
+	}
+	loop_wait(l, true);
+	transport_set_stranger(known->t, false);
+	ck_assert_uint_eq(l->readable_count, 1);
+	for (unsigned n = 1; served < STRANGERS; n++) {
+		loop_read(l);
+		loop_flush(l);
+		ck_assert_uint_eq(known->calls, n);
+		served = 0;
+		for (unsigned i = 0; i < STRANGERS; i++)
+			served += p[i].calls;
+		ck_assert_uint_le(served, 4 * n);
+		put(known, "\0\0\0\1x", 5);
+		loop_wait(l, true);
+		ck_assert_uint_lt(++turns_taken, ASK);
+	}
+	for (unsigned i = 0; i <= STRANGERS; i++) {
+		transport_close(p[i].t);
+		close(p[i].fd);
+		free(p[i].got);
+	}
+	ck_assert_uint_eq(l->readable_count + l->stranger_count, 0);
+	loop_free(&l);
+}
+END_TEST
+
 START_TEST(addresses)
 {
 	struct peer o;
@@ -458,6 +502,7 @@ suite(void)
 	tcase_add_test(in, tail_is_shown_again);
 	tcase_add_test(in, close_within_on_bytes);
 	tcase_add_test(in, shares_of_a_turn);
+	tcase_add_loop_test(in, strangers_come_last, 0, 2);
 	tcase_add_test(in, addresses);
 	tcase_add_loop_test(end, what_came_before_the_hangup_is_read, 0, 2);
 	tcase_add_test(end, what_came_before_a_reset_is_read);

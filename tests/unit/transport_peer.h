@@ -36,6 +36,7 @@ struct peer {
 	enum transport_end why;
 	int err;
 	bool take_nothing, keep_open, close_in_bytes;
+	unsigned slow_us; /* what its bytes cost */
 };
 
 static unsigned unrefs;
@@ -46,7 +47,11 @@ take_frames(void *owner, uint8_t *p, size_t n)
 	struct peer *o = owner;
 	size_t used = 0;
 
+	uint64_t until_us = clock_mono_us() + o->slow_us;
+
 	o->calls++;
+	while (o->slow_us > 0 && clock_mono_us() < until_us)
+		continue;
 	if (n > o->shown_max)
 		o->shown_max = n;
 	if (o->close_in_bytes) {
