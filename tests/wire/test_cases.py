@@ -145,7 +145,7 @@ def test_k6_unreadable_headers(running, table):
     raw = struct.pack(">HHQH", 60, 0, 1, 1 << 13) + struct.pack(">I", len(table)) + table
     chan.conn.send_raw(enc_frame(1, 1, enc_method("basic.publish", routing_key="k6"))
                        + enc_frame(2, 1, raw) + enc_frame(3, 1, b"x"))
-    assert chan.conn.expect_connection_close().code in (501, 502)
+    assert chan.conn.expect_connection_close().code == 502
     assert running.raw().channel().counts("k6")[0] == 0
     served(running)
 
@@ -154,7 +154,7 @@ def test_k6_excess_bytes_behind_the_properties(running):
     chan = running.raw().channel()
     chan.conn.send_raw(enc_frame(1, 1, enc_method("basic.publish", routing_key="q"))
                        + enc_frame(2, 1, enc_header(0) + b"\x00"))
-    assert chan.conn.expect_connection_close().code in (501, 502)
+    assert chan.conn.expect_connection_close().code == 502
 
 
 # ---- K7: more body than was announced --------------------------------------------------------
