@@ -31,6 +31,7 @@ static struct {
 struct route_walk {
 	struct span headers;
 	uint32_t queues, exchanges, steps;
+	uint32_t repeats; /* bindings hit that led where others had led before */
 	bool hit;         /* the exchange in hand matched something */
 	bool has_headers; /* scratch.headers was set up for this message */
 	bool by_key, by_headers;
@@ -52,8 +53,10 @@ route_fini(void)
 static void
 add_queue(struct route_walk *w, struct queue *q)
 {
-	if (q->route_mark == scratch.mark)
+	if (q->route_mark == scratch.mark) {
+		w->repeats++;
 		return;
+	}
 	q->route_mark = scratch.mark;
 	if (w->queues == scratch.queue_cap) {
 		scratch.queue_cap = scratch.queue_cap == 0 ? 64 : scratch.queue_cap * 2;
@@ -65,8 +68,10 @@ add_queue(struct route_walk *w, struct queue *q)
 static void
 add_exchange(struct route_walk *w, struct exchange *x)
 {
-	if (x->mark == scratch.mark)
+	if (x->mark == scratch.mark) {
+		w->repeats++;
 		return;
+	}
 	x->mark = scratch.mark;
 	if (w->exchanges == scratch.exchange_cap) {
 		scratch.exchange_cap = scratch.exchange_cap == 0 ? 16 : scratch.exchange_cap * 2;
@@ -76,7 +81,7 @@ add_exchange(struct route_walk *w, struct exchange *x)
 	scratch.exchange[w->exchanges++] = x;
 }
 
-void
+bool
 route_hit(struct route_walk *w, struct binding *b)
 {
 	w->hit = true;
@@ -84,6 +89,7 @@ route_hit(struct route_walk *w, struct binding *b)
 		add_queue(w, b->queue);
 	else
 		add_exchange(w, b->exchange);
+	return w->repeats < ROUTE_STEPS_MAX;
 }
 
 const struct message_headers *
@@ -111,6 +117,12 @@ route_steps_taken(struct route_walk *w, uint32_t n)
 	w->steps += n;
 }
 
+static bool
+is_too_long(const struct route_walk *w)
+{
+	return w->steps >= ROUTE_STEPS_MAX || w->repeats >= ROUTE_STEPS_MAX;
+}
+
 static void
 walk(struct route_walk *w, struct exchange *x, const struct span *key, uint32_t keys)
 {
@@ -129,7 +141,7 @@ walk(struct route_walk *w, struct exchange *x, const struct span *key, uint32_t 
 		/* Where keys mean nothing, a message with thousands of them in CC is routed once all the same. */
 		looks = ops->by_key ? keys : 1;
 		x->vhost->broker->work += looks;
-		for (k = 0; k < looks; k++)
+		for (k = 0; k < looks && !is_too_long(w); k++)
 			ops->route(x, key[k], w);
 		if (!w->hit && x->alternate.p != NULL) {
 			x = exchange_find(x->vhost, x->alternate);
@@ -137,7 +149,7 @@ walk(struct route_walk *w, struct exchange *x, const struct span *key, uint32_t 
 				add_exchange(w, x);
 		}
 	}
-	scratch.exchange[0]->vhost->broker->work += w->steps;
+	scratch.exchange[0]->vhost->broker->work += w->steps + w->repeats + w->queues;
 }
 
 /* The default exchange has no bindings: the key is a queue's name. */
@@ -208,7 +220,7 @@ route_find_cc(struct exchange *x, struct span key, struct span headers, bool has
 		walk_default(&w, x, has_cc ? scratch.key : &key, keys);
 	else
 		walk(&w, x, has_cc ? scratch.key : &key, keys);
-	if (w.steps == ROUTE_STEPS_MAX) {
+	if (is_too_long(&w)) {
 		x->vhost->broker->stats.route_refused++;
 		return NULL;
 	}

@@ -21,7 +21,8 @@ struct route {
 
 /* `headers`: content of the message's header table, checked; p NULL if it has none. Needed by headers exchanges and for
  * CC and BCC (arrays of long strings under these names; what else stands there is refused by route_check_cc).
- * NULL: it would take more than ROUTE_STEPS_MAX steps through patterns of topic and bindings of headers exchanges. */
+ * NULL: it would take more than ROUTE_STEPS_MAX steps through patterns of topic and bindings of headers exchanges, or so
+ * many of the bindings that match lead to one queue. */
 enum { ROUTE_STEPS_MAX = 1 << 17 };	/* 5 ms; a thousand is a lot for patterns that were not made for it */
 const struct route *route_find(struct exchange *x, struct span key, struct span headers);
 

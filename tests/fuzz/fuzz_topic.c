@@ -15,11 +15,12 @@ enum { PATTERNS = 64 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-static void
+static bool
 count(void *arg, struct binding *b)
 {
 	assert(b != NULL);
 	++*(size_t *)arg;
+	return true;
 }
 
 static struct binding *

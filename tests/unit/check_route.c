@@ -271,6 +271,36 @@ START_TEST(test_headers_are_bounded)
 }
 END_TEST
 
+/* Bindings without number from one exchange to one queue: each message would walk over all of them, and those that no
+ * cache keeps do. As many to different queues are fine, for each gets the message. */
+START_TEST(test_repeats_are_bounded)
+{
+	static const char *const types[] = { "fanout", "direct", "topic" };
+	struct exchange *x = world_exchange(&w, "x", types[_i], false, NULL);
+	struct queue *q = world_queue(&w, "q");
+	uint64_t before;
+
+	for (uint32_t i = 0; i <= ROUTE_STEPS_MAX; i++) {
+		struct table_writer t;
+		struct table *arguments;
+
+		if (i == ROUTE_STEPS_MAX)
+			ck_assert_uint_eq(count(x, "k"), 1);
+		table_writer_init(&t, 100);
+		table_put_field(
+		    &t, &(struct field){ .name = SPAN_LIT("n"), .kind = 'i', .integer = i });
+		arguments = table_from_raw(span_of(t.p, t.n));
+		ck_assert_ptr_null(binding_add(x, q, NULL, SPAN_LIT("k"), arguments));
+		table_free(&arguments);
+		table_writer_fini(&t);
+	}
+	before = w.b->work;
+	ck_assert_ptr_null(route_find(x, SPAN_LIT("k"), NONE));
+	ck_assert_uint_eq(w.b->stats.route_refused, 1);
+	ck_assert_uint_ge(w.b->work - before, ROUTE_STEPS_MAX);
+}
+END_TEST
+
 START_TEST(test_default_exchange)
 {
 	struct exchange *d = w.vh->default_exchange;
@@ -806,6 +836,7 @@ main(void)
 	tcase_add_test(t, test_steps_are_work);
 	tcase_add_test(t, test_steps_are_bounded);
 	tcase_add_loop_test(t, test_headers_are_bounded, 0, 2);
+	tcase_add_loop_test(t, test_repeats_are_bounded, 0, 3);
 	tcase_add_test(t, test_default_exchange);
 	tcase_add_test(t, test_generation);
 	tcase_add_test(t, test_cache);

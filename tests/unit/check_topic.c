@@ -30,22 +30,24 @@ drop(struct topic *t, struct binding *b)
 	free(b);
 }
 
-static void
+static bool
 count(void *arg, struct binding *b)
 {
 	(void)b;
 	++*(unsigned *)arg;
+	return true;
 }
 
 /* source: used as a flag here, "was hit". */
 static struct exchange *const hit_mark = (struct exchange *)&hit_mark;
 
-static void
+static bool
 mark(void *arg, struct binding *b)
 {
 	(void)arg;
 	ck_assert_ptr_null(b->source); /* each once */
 	b->source = hit_mark;
+	return true;
 }
 
 static unsigned

@@ -116,8 +116,10 @@ direct_route(struct exchange *x, struct span key, struct route_walk *w)
 	k = *find(d, key, hash_span(key));
 	if (k == NULL)
 		return;
-	LIST_FOREACH (b, &k->bindings, index_link)
-		route_hit(w, b);
+	LIST_FOREACH (b, &k->bindings, index_link) {
+		if (!route_hit(w, b))
+			break;
+	}
 }
 
 static void

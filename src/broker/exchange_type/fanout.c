@@ -12,8 +12,10 @@ fanout_route(struct exchange *x, struct span key UNUSED, struct route_walk *w)
 {
 	struct binding *b;
 
-	LIST_FOREACH (b, &x->bindings, source_link)
-		route_hit(w, b);
+	LIST_FOREACH (b, &x->bindings, source_link) {
+		if (!route_hit(w, b))
+			break;
+	}
 }
 
 static void

@@ -280,8 +280,8 @@ exchange_route(struct exchange *x, struct span key UNUSED, struct route_walk *w)
 		return;
 	h = route_headers(w);
 	LIST_FOREACH (b, &x->bindings, source_link) {
-		if (headers_match_is(b->match, h, &steps))
-			route_hit(w, b);
+		if (headers_match_is(b->match, h, &steps) && !route_hit(w, b))
+			break;
 		if (unlikely(steps >= left))
 			break;
 	}

@@ -288,8 +288,10 @@ topic_match(struct topic *t, struct span key, uint32_t steps_max, topic_hit *hit
 	}
 	for (; now != NULL && t->steps < t->stop; now = now->active[which]) {
 		t->steps++;
-		LIST_FOREACH (b, &now->bindings, index_link)
-			hit(arg, b);
+		LIST_FOREACH (b, &now->bindings, index_link) {
+			if (!hit(arg, b))
+				return false;
+		}
 	}
 	return t->steps < t->stop;
 }
@@ -320,10 +322,10 @@ exchange_remove(struct exchange *x, struct binding *b)
 	topic_remove(x->index, b);
 }
 
-static void
+static bool
 hit_route(void *arg, struct binding *b)
 {
-	route_hit(arg, b);
+	return route_hit(arg, b);
 }
 
 static void
@@ -335,7 +337,7 @@ exchange_route(struct exchange *x, struct span key, struct route_walk *w)
 	if (t == NULL)
 		return;
 	before = t->steps;
-	topic_match(t, key, route_steps_left(w), hit_route, w);
+	(void)topic_match(t, key, route_steps_left(w), hit_route, w);
 	route_steps_taken(w, (uint32_t)(t->steps - before));
 }
 

@@ -15,7 +15,7 @@
 struct binding;
 struct topic;
 
-typedef void topic_hit(void *arg, struct binding *b);
+typedef bool topic_hit(void *arg, struct binding *b); /* false: no more */
 
 struct topic *topic_new(void);
 void topic_free(struct topic **tp); /* no binding may be left in it */
@@ -25,7 +25,7 @@ void topic_add(struct topic *t, struct binding *b);
 void topic_remove(struct topic *t, struct binding *b);
 
 /* Calls hit for every binding whose pattern matches, once each. False: more than steps_max nodes would have to be looked
- * at; not all were hit then. */
+ * at, or hit said no; not all were hit then. */
 bool topic_match(struct topic *t, struct span key, uint32_t steps_max, topic_hit *hit, void *arg);
 
 size_t topic_nodes(const struct topic *t);

@@ -20,7 +20,7 @@ struct exchange_type_ops {
 	const struct error *(*validate)(const struct table *arguments);
 	void (*add)(struct exchange *x, struct binding *b);
 	void (*remove)(struct exchange *x, struct binding *b);
-	/* Calls route_hit() for every binding that the message matches; the same one may be hit twice. */
+	/* Calls route_hit() for every binding that the message matches, until it says no; the same one may be hit twice. */
 	void (*route)(struct exchange *x, struct span key, struct route_walk *w);
 	void (*free)(struct exchange *x); /* the index; no binding is left in it */
 	bool by_key, by_headers;          /* what the answer depends on */
@@ -32,7 +32,8 @@ extern const struct exchange_type_ops exchange_direct, exchange_fanout, exchange
 const struct exchange_type_ops *exchange_type_ops(enum exchange_type type);
 
 /* route.c's, for the types: a binding matches; the message's headers as headers.c looks them up. */
-void route_hit(struct route_walk *w, struct binding *b);
+/* False: so many led to the same queues already that the walk's answer does not count any more. */
+bool route_hit(struct route_walk *w, struct binding *b) MUSTUSE;
 const struct message_headers *route_headers(struct route_walk *w);
 /* How much more may be done for this message, where a type's work is not bounded by what it finds. None left: the walk's
  * answer does not count any more. */
