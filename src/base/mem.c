@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/asan.h"
 #include "base/clock.h"
@@ -24,6 +25,7 @@ enum {
 	TRIM_THRESHOLD = 8 << 20,
 	TOP_PAD = 256 << 10,
 	ARENAS = 4, /* core, journal, log, workers: more would only scatter */
+	ARENA_SPACE = 64 << 20, /* address space that each of them reserves */
 	TRIM_FALL = 32 << 20,
 	TRIM_EVERY_US = 5 * 1000 * 1000
 };
@@ -35,13 +37,24 @@ static bool fail_for_ever;
 static uint64_t try_failures;
 static uint64_t trim_peak, trim_last_us;
 
+/* One arena for all threads where `ulimit -v` leaves no room for more. */
+static int
+arenas(void)
+{
+	struct rlimit space;
+
+	if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur / 16 < ARENA_SPACE)
+		return 1;
+	return ARENAS;
+}
+
 void
 mem_init(void)
 {
 	mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD);
 	mallopt(M_TRIM_THRESHOLD, TRIM_THRESHOLD);
 	mallopt(M_TOP_PAD, TOP_PAD);
-	mallopt(M_ARENA_MAX, ARENAS);
+	mallopt(M_ARENA_MAX, arenas());
 }
 
 /* Logs the place in the binary that asked, in the form addr2line takes. */
@@ -216,6 +229,7 @@ mem_kind_name(enum mem_kind kind)
 		[MEM_OUTPUT] = "output",
 		[MEM_INPUT] = "input",
 		[MEM_TOPOLOGY] = "topology",
+		[MEM_JOURNAL] = "journal",
 	};
 
 	assert(kind < MEM_KINDS);

@@ -50,6 +50,7 @@ enum mem_kind {
 	MEM_OUTPUT,  /* output chunks that wait for sockets */
 	MEM_INPUT,   /* incomplete frames and frames of parked channels */
 	MEM_TOPOLOGY, /* what clients declared: queues, exchanges, bindings, consumers */
+	MEM_JOURNAL,  /* records that are not written yet */
 	MEM_KINDS
 };
 extern uint64_t mem_held[MEM_KINDS];
