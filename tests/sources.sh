@@ -45,6 +45,9 @@ make_list() {
 	programs unit_tests tests/unit check "$helpers" ''
 	programs fuzz_targets tests/fuzz fuzz ' $(fuzz_main)' '$(fuzz_ldflags)'
 	programs cost_programs tests/cost cost '' ''
+	# The simulated disk, for many programs, and one program of several files.
+	find_in tests/sim -- -name 'disk_sim*.[ch]' -o -name 'platter*.[ch]' | list sim_disk_sources
+	find_in tests/sim -- -name '*.[ch]' ! -name 'disk_sim*' ! -name 'platter*' | list sim_sources
 	# Measuring programs: built by name only, never part of the tests.
 	programs EXTRA_PROGRAMS tests/bench bench '' ''
 	{
@@ -53,8 +56,9 @@ make_list() {
 		find_in tests/clients -- ! -path '*/node_modules/*'
 		find_in tests/fuzz -- -path 'tests/fuzz/*.h' -o -path 'tests/fuzz/replay_main.c'
 		# by what they are called: a build in the tree leaves objects, programs and logs beside them
-		find_in tests/cost -- -name '*.sh' -o -name '*.txt'
+		find_in tests/cost tests/sim -- -name '*.sh' -o -name '*.txt'
 		find_in tests/bench -- -name run
+		find_in tests/tools -- -name '*.c'
 		find_in contrib -- ! -path contrib/quickstart ! -path contrib/test ! -path contrib/packages.sh
 		[ ! -d tests/fuzz/corpus ] || echo tests/fuzz/corpus
 	} | list other_files

@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Lanes: which there are, and the ring of what lives in memory beyond the chain. A slot that is not live is all
+ * zero, so the ring needs no clearing when its window moves. It grows by doubling and goes when the lane is empty; how
+ * large it was is remembered, so that a queue that is emptied each turn costs one allocation a turn. */
+#include "store/lane.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "store/store_priv.h"
+
+enum {
+	NAME_SIZE = sizeof(uint64_t) + sizeof(uint32_t), /* of struct op_lane without its padding */
+	RING_MIN = 16,
+	RING_HINT_MAX = 4096,
+	STATES_MIN = 16,
+	PRIORITY_LANES = 256
+};
+#define RING_MAX ((uint64_t)1 << 31)
+
+static const struct op_state no_state;
+
+/* ---- which there are ---- */
+
+struct lane *
+lane_find(struct store *s, struct op_lane name)
+{
+	struct lane *l = s->found;
+
+	/* Replay and roll ask for the same one again and again. */
+	if (l != NULL && l->name.queue == name.queue && l->name.lane == name.lane)
+		return l;
+	HASH_FIND(hh, s->lanes, &name, NAME_SIZE, l);
+	if (l != NULL)
+		s->found = l;
+	return l;
+}
+
+static void
+take_out(struct store *s, struct lane *l)
+{
+	HASH_DEL(s->lanes, l);
+	s->found = NULL;
+}
+
+struct lane *
+lane_get(struct store *s, struct op_lane name)
+{
+	struct lane *l = lane_find(s, name);
+
+	if (l != NULL)
+		return l;
+	l = xcalloc(1, sizeof *l);
+	l->store = s;
+	l->name = name;
+	l->durable = true;
+	l->owns_items = s->recovering;
+	l->next_seq = 1;
+	if (s->recovering && name.lane < PRIORITY_LANES && name.lane > s->top_lane)
+		s->top_lane = name.lane;
+	HASH_ADD(hh, s->lanes, name, NAME_SIZE, l);
+	return l;
+}
+
+struct lane *
+lane_open(struct store *s, uint64_t queue, uint32_t number, bool durable, void *owner)
+{
+	struct lane *l = lane_get(s, (struct op_lane){ queue, number });
+
+	assert(!l->is_linked && !s->recovering);
+	l->is_linked = true;
+	l->durable = durable;
+	l->owner = owner;
+	return l;
+}
+
+void
+lane_close(struct lane **lp)
+{
+	struct lane *l = *lp;
+	struct store *s = l->store;
+
+	assert(!l->is_closed);
+	*lp = NULL;
+	record_forget(s, l);
+	lane_forget_merged(l);
+	lane_empty(l);
+	segments_close(l, l->durable ? s->objects_lsn : 0);
+	take_out(s, l);
+	l->is_closed = true;
+	l->owner = NULL;
+	if (l->jobs == 0)
+		lane_free(l);
+}
+
+void
+lane_unuse(struct lane *l)
+{
+	assert(l->jobs > 0);
+	if (--l->jobs == 0 && l->is_closed)
+		lane_free(l);
+}
+
+void
+lane_free(struct lane *l)
+{
+	assert(l->jobs == 0);
+	lane_forget_merged(l);
+	lane_empty(l);
+	if (!l->is_closed)
+		take_out(l->store, l);
+	for (uint32_t i = 0; i < l->segments; i++)
+		segment_free(l->segment[i]);
+	free(l->segment);
+	rangeset_fini(&l->acks);
+	rangeset_fini(&l->changed);
+	free(l);
+}
+
+void *
+lane_owner(const struct lane *l)
+{
+	return l->owner;
+}
+
+void
+lane_set_sync(struct lane *l, struct sync_setting sync)
+{
+	l->sync = sync;
+}
+
+uint64_t
+lane_next_seq(const struct lane *l)
+{
+	return l->next_seq;
+}
+
+uint64_t
+lane_delivered(const struct lane *l)
+{
+	return l->delivered;
+}
+
+/* ---- holds ---- */
+
+static void
+hold(struct store *s, uint64_t lsn)
+{
+	if (lsn != LSN_OPEN)
+		journal_hold(s->journal, lsn);
+}
+
+static void
+drop(struct store *s, uint64_t lsn)
+{
+	if (lsn != LSN_OPEN)
+		journal_drop(s->journal, lsn);
+}
+
+void
+lane_move_hold(struct store *s, uint64_t *place, uint64_t lsn)
+{
+	uint64_t old = *place;
+
+	*place = lsn;
+	if (lsn_file(old) == lsn_file(lsn))
+		return;
+	hold(s, lsn);
+	drop(s, old);
+}
+
+void
+lane_set_evidence(struct lane *l, uint64_t lsn)
+{
+	lane_move_hold(l->store, &l->evidence, lsn);
+}
+
+/* ---- the ring ---- */
+
+static uint64_t
+ring_size(const struct lane *l)
+{
+	return l->ring == NULL ? 0 : (uint64_t)l->mask + 1;
+}
+
+static uint64_t
+power_of_two(uint64_t n)
+{
+	uint64_t size = RING_MIN;
+
+	while (size < n)
+		size *= 2;
+	return size;
+}
+
+/* Moves what lives into a ring of `size` slots, zeroed. */
+static void
+ring_set(struct lane *l, struct slot *ring, uint64_t size)
+{
+	if (l->live > 0)
+		for (uint64_t seq = l->low; seq < l->high; seq++)
+			ring[seq & (size - 1)] = l->ring[seq & l->mask];
+	mem_sub(MEM_ENTRIES, ring_size(l) * sizeof *ring);
+	mem_add(MEM_ENTRIES, size * sizeof *ring);
+	free(l->ring);
+	l->ring = ring;
+	l->mask = (uint32_t)(size - 1);
+}
+
+static void
+ring_grow(struct lane *l, uint64_t need)
+{
+	uint64_t size;
+
+	if (need < l->ring_hint)
+		need = l->ring_hint;
+	l->ring_hint = 0;
+	assert(need <= RING_MAX);
+	size = power_of_two(need);
+	ring_set(l, xcalloc(size, sizeof(struct slot)), size);
+}
+
+static void
+ring_free(struct lane *l)
+{
+	assert(l->live == 0);
+	/* Half of it, so that one burst is not remembered for ever. */
+	l->ring_hint = (l->mask < RING_HINT_MAX ? l->mask + 1 : RING_HINT_MAX) / 2;
+	mem_sub(MEM_ENTRIES, ring_size(l) * sizeof *l->ring);
+	free(l->ring);
+	l->ring = NULL;
+	l->mask = 0;
+	l->low = l->high = 0;
+	free(l->state);
+	l->state = NULL;
+	l->states = l->states_cap = 0;
+}
+
+void
+lane_shrink(struct lane *l)
+{
+	uint64_t size = ring_size(l), need = l->high - l->low;
+
+	/* What is dead at the far end does not count. */
+	while (need > 0 && l->ring[(l->low + need - 1) & l->mask].item == NULL)
+		need--;
+	l->high = l->low + need;
+	if (size <= RING_MIN * 4 || need * 8 > size)
+		return;
+	size = power_of_two(need * 2);
+	ring_set(l, xcalloc(size, sizeof(struct slot)), size);
+}
+
+bool
+lane_try_room(struct lane *l, uint64_t seq)
+{
+	uint64_t low = l->live > 0 && l->low < seq ? l->low : seq;
+	uint64_t high = l->live > 0 && l->high > seq ? l->high : seq + 1;
+	struct slot *ring;
+
+	if (high - low <= ring_size(l))
+		return true;
+	if (high - low > RING_MAX)
+		return false;
+	ring = try_malloc(power_of_two(high - low) * sizeof *ring);
+	if (ring == NULL)
+		return false;
+	memset(ring, 0, power_of_two(high - low) * sizeof *ring);
+	ring_set(l, ring, power_of_two(high - low));
+	return true;
+}
+
+/* What of it only the journal has. */
+static void
+count_journalled(struct lane *l, uint64_t bytes)
+{
+	l->journalled++;
+	l->journalled_bytes += bytes;
+	l->store->journal_live.messages++;
+	l->store->stats.journal_live_bytes += bytes;
+}
+
+static void
+discount_journalled(struct lane *l, uint64_t messages, uint64_t bytes)
+{
+	assert(l->journalled >= messages && l->journalled_bytes >= bytes);
+	l->journalled -= messages;
+	l->journalled_bytes -= bytes;
+	l->store->journal_live.messages -= messages;
+	l->store->stats.journal_live_bytes -= bytes;
+}
+
+struct slot *
+lane_slot(const struct lane *l, uint64_t seq)
+{
+	struct slot *slot;
+
+	if (seq < l->low || seq >= l->high)
+		return NULL;
+	slot = &l->ring[seq & l->mask];
+	return slot->item != NULL ? slot : NULL;
+}
+
+void
+lane_put_slot(struct lane *l, uint64_t seq, void *item, uint64_t lsn)
+{
+	struct store *s = l->store;
+	uint64_t bytes = s->ops->body_size(item);
+	uint64_t low = l->live > 0 && l->low < seq ? l->low : seq;
+	uint64_t high = l->live > 0 && l->high > seq ? l->high : seq + 1;
+	struct slot *slot;
+
+	assert(seq >= 1 && seq <= SEQ_MAX && item != NULL);
+	if (high - low > ring_size(l))
+		ring_grow(l, high - low);
+	l->low = low;
+	l->high = high;
+	slot = &l->ring[seq & l->mask];
+	assert(slot->item == NULL);
+	slot->item = item;
+	slot->lsn = lsn;
+	l->live++;
+	l->bytes += bytes;
+	if (lsn != 0) {
+		count_journalled(l, bytes);
+		hold(s, lsn);
+	}
+	if (seq >= l->next_seq)
+		l->next_seq = seq + 1;
+}
+
+void
+lane_set_lsn(struct lane *l, struct slot *slot, uint64_t lsn)
+{
+	uint64_t old = slot->lsn;
+
+	assert(slot->item != NULL && lsn != 0);
+	if (old == 0)
+		count_journalled(l, l->store->ops->body_size(slot->item));
+	slot->lsn = lsn;
+	hold(l->store, lsn);
+	drop(l->store, old);
+}
+
+static void
+release(struct lane *l, struct slot *slot)
+{
+	if (slot->lsn != 0)
+		drop(l->store, slot->lsn);
+	if (l->owns_items)
+		l->store->ops->unref(slot->item);
+	*slot = (struct slot){ 0 };
+}
+
+void
+lane_clear(struct lane *l, uint64_t seq, struct slot *slot, uint64_t bytes)
+{
+	assert(l->live > 0 && l->bytes >= bytes);
+	if (slot->lsn != 0)
+		discount_journalled(l, 1, bytes);
+	release(l, slot);
+	l->bytes -= bytes;
+	if (--l->live == 0) {
+		assert(l->bytes == 0 && l->journalled == 0);
+		ring_free(l);
+		return;
+	}
+	if (seq == l->low)
+		do
+			l->low++;
+		while (l->ring[l->low & l->mask].item == NULL);
+}
+
+void
+lane_empty(struct lane *l)
+{
+	if (l->live > 0) {
+		for (uint64_t seq = l->low; seq < l->high; seq++)
+			if (l->ring[seq & l->mask].item != NULL)
+				release(l, &l->ring[seq & l->mask]);
+		discount_journalled(l, l->journalled, l->journalled_bytes);
+		l->live = l->bytes = 0;
+		ring_free(l);
+	}
+	lane_move_hold(l->store, &l->evidence, 0);
+	lane_move_hold(l->store, &l->mark, 0);
+}
+
+void
+lane_clear_slot(struct lane *l, uint64_t seq)
+{
+	struct slot *slot = lane_slot(l, seq);
+
+	if (slot != NULL)
+		lane_clear(l, seq, slot, l->store->ops->body_size(slot->item));
+}
+
+void
+lane_clear_through(struct lane *l, uint64_t last)
+{
+	while (l->live > 0 && l->low <= last)
+		lane_clear_slot(l, l->low);
+}
+
+/* ---- states: a table with linear probing; the dead are left in it until it is made anew ---- */
+
+static uint32_t
+state_home(const struct lane *l, uint64_t seq)
+{
+	return (uint32_t)(seq * 0x9e3779b97f4a7c15u >> 32) & (l->states_cap - 1);
+}
+
+/* Where seq is or would be. */
+static struct state_of *
+state_place(const struct lane *l, uint64_t seq)
+{
+	uint32_t i = state_home(l, seq);
+
+	while (l->state[i].seq != 0 && l->state[i].seq != seq)
+		i = (i + 1) & (l->states_cap - 1);
+	return &l->state[i];
+}
+
+static void
+states_rebuild(struct lane *l)
+{
+	struct state_of *old = l->state;
+	uint32_t cap = l->states_cap, alive = 0, room = STATES_MIN;
+
+	for (uint32_t i = 0; i < cap; i++)
+		alive += old[i].seq != 0 && lane_slot(l, old[i].seq) != NULL;
+	while (room < (alive + 1) * 2)
+		room *= 2;
+	l->state = xcalloc(room, sizeof *l->state);
+	l->states_cap = room;
+	l->states = alive;
+	for (uint32_t i = 0; i < cap; i++)
+		if (old[i].seq != 0 && lane_slot(l, old[i].seq) != NULL)
+			*state_place(l, old[i].seq) = old[i];
+	free(old);
+}
+
+const struct op_state *
+lane_state(const struct lane *l, uint64_t seq)
+{
+	const struct state_of *at;
+
+	if (l->states == 0)
+		return &no_state;
+	at = state_place(l, seq);
+	return at->seq != 0 ? &at->state : &no_state;
+}
+
+void
+lane_put_state(struct lane *l, uint64_t seq, const struct op_state *state)
+{
+	struct state_of *at;
+
+	assert(lane_slot(l, seq) != NULL);
+	if (l->states == 0 && !state->redelivered && state->deliveries == 0 && state->acquired == 0)
+		return;
+	if ((uint64_t)l->states * 4 >= (uint64_t)l->states_cap * 3)
+		states_rebuild(l);
+	at = state_place(l, seq);
+	if (at->seq == 0)
+		l->states++;
+	*at = (struct state_of){ seq, *state };
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The store as the broker sees it: lanes of messages that survive, and objects. src/store/README.md tells how it works.
+ *
+ * A lane is (queue id, lane number): messages by seq, each an opaque item of the broker. Its messages with seq <= chain
+ * end lie in segment files (the chain), the later ones in the journal and in memory. Live code calls the functions below;
+ * each appends an operation and applies it, with the same function by which recovery applies what it reads.
+ *
+ * Core thread only, but for store_ops.describe. Nothing here blocks once store_recover() has returned. Calls upwards are
+ * made only from store_events() and store_turn(). */
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+#include "base/bytes.h"
+#include "base/worker.h"
+#include "store/disk.h"
+#include "store/op.h"
+#include "store/stats.h"
+
+struct store;
+struct lane;
+
+enum sync_policy { SYNC_POLICY_DEFAULT, SYNC_POLICY_ALWAYS, SYNC_POLICY_MS, SYNC_POLICY_NEVER };
+struct sync_setting {
+	enum sync_policy policy;
+	uint32_t ms; /* SYNC_POLICY_MS */
+};
+
+struct store_config {
+	uint64_t journal_file_size, journal_max;	/* bytes; file size 0: by the size of the disk, at most 32 MiB */
+	struct sync_setting sync;		/* of the node; never DEFAULT */
+	uint64_t lane_entries, lane_bytes;	/* most of a lane in memory; beyond it the oldest are spilled */
+	uint64_t garbage_max;			/* bytes of dead messages in segments before one is rewritten: 64 MiB */
+	uint64_t segment_bytes, segment_messages;	/* of a segment file that is full; 0: 16 MiB, 16,384. For tests */
+	bool threads;				/* false: tests drive journal_step and workers_step */
+};
+
+struct store_ops {
+	/* An item for a message that is read: one reference, the caller's. NULL: no memory (then the read is tried again
+	 * later; during recovery the start fails). */
+	void *(*make)(void *arg, const struct op_msg *m);
+	void (*ref)(void *item);
+	void (*unref)(void *item);
+	/* Any thread, the item has a reference meanwhile: fills names, props, body (or copy_body and item), body_size, flags
+	 * (PERSISTENT), prio, arrived_ms, expires_ms, due_ms. Not targets and state, which are the lane's. */
+	void (*describe)(const void *item, struct op_msg *out);
+	uint64_t (*body_size)(const void *item);
+
+	/* Messages up to `through` lie in the chain now. The owner lets go of those that it does not want to keep in memory:
+	 * returns the seq of the first ready one that it let go, or through + 1. Those that were let go come back by
+	 * lane_read(). Not called where the lane had unread messages before: then all up to `through` that were in memory
+	 * behind the unread ones have to be let go (returned value is ignored); is_behind says so. */
+	uint64_t (*spilled)(struct lane *l, uint64_t through, bool is_behind);
+	/* A message of the chain was read, in order of seq; the reference is the receiver's. expires_ms 0: never. */
+	void (*loaded)(struct lane *l, void *item, uint64_t seq, const struct op_state *state, const struct op_msg *m);
+	/* A read has ended (lane_unread() and lane_is_reading() say what is left). */
+	void (*load_done)(struct lane *l);
+	/* Messages that were damaged and are skipped: the owner's counts change. */
+	void (*lost)(struct lane *l, uint64_t count, uint64_t bytes);
+};
+
+struct store *store_new(const struct store_config *c, struct disk *d, struct workers *w, const struct store_ops *ops,
+    void *arg);
+/* Reads what is there (blocks). 0, or -errno and a line that says what is wrong in err (STORE_ERROR). */
+enum { STORE_ERROR = 512 };
+struct store_report {
+	uint64_t records, damaged, torn, messages, lanes, next_id;
+	uint64_t clock_ms; /* the last one journalled; 0: new */
+	bool is_new;
+};
+int store_recover(struct store *s, struct store_report *r, char err[STORE_ERROR]) MUSTUSE;
+/* Everything is written and synced; nothing may be appended afterwards. Lanes go without GONE. */
+void store_free(struct store **sp);
+
+/* ---- after recovery: the owner links, then says so ---- */
+
+typedef void store_object_fn(void *arg, uint64_t id, struct span state);
+/* Every object of a kind, in ascending order of ids. The bytes are good until store_linked(). */
+void store_each_object(struct store *s, enum object_kind kind, store_object_fn *f, void *arg);
+/* The lane of an object that was recovered, for its owner; makes one that is not there. */
+typedef void lane_entry_fn(void *arg, uint64_t seq, void *item, const struct op_state *state, const struct op_msg *m);
+/* Its messages that are in memory (beyond the chain), ascending; the reference moves to the owner. Once. m: arrived,
+ * expires, due, flags only. */
+void lane_each(struct lane *l, lane_entry_fn *f, void *arg);
+/* What nobody asked for with lane_open() or an object is gone: lanes, segments. */
+void store_linked(struct store *s);
+
+/* ---- lanes ---- */
+
+/* owner: what lane_owner() returns. A lane that is not durable (of a transient queue) journals nothing; it serves spilling
+ * only. */
+struct lane *lane_open(struct store *s, uint64_t queue, uint32_t number, bool durable, void *owner);
+/* Its messages, chain and files are gone. For durable ones after store_gone() of the queue, which journals it. The owner
+ * keeps the items of entries and deliveries that it has. */
+void lane_close(struct lane **lp);
+void *lane_owner(const struct lane *l);
+void lane_set_sync(struct lane *l, struct sync_setting s); /* DEFAULT: the node's */
+uint64_t lane_next_seq(const struct lane *l);	/* none that was given out is at or above it */
+uint64_t lane_delivered(const struct lane *l);	/* recovered: messages up to it may have been delivered */
+
+/* What a confirm has to wait for: store_reached(). lsn 0: nothing. */
+struct store_wait {
+	uint64_t lsn;
+	bool durable; /* else written */
+};
+struct lane_place {
+	struct lane *lane;
+	uint64_t seq;	/* rising in each lane */
+};
+/* A persistent message enters durable lanes: one MSG operation, in a record of its own or in the open one. The lanes
+ * remember the item without a reference: it must live until it is acknowledged or its lane closed. */
+struct store_wait store_publish(struct store *s, const struct lane_place *place, uint32_t n, void *item);
+/* A message that is not persistent, in a durable lane: nothing is journalled, but it is spilled with the others. */
+void lane_add_volatile(struct lane *l, uint64_t seq, void *item);
+/* Messages are gone: merged per lane and turn into ACK operations. Unknown seqs are ignored. */
+void lane_ack(struct lane *l, uint64_t seq, uint64_t body_bytes, enum ack_reason reason);
+/* Ready ones behind all that were delivered, all at once: from `first` on, the chain's unread ones included (purge). */
+void lane_ack_from(struct lane *l, uint64_t first, enum ack_reason reason);
+/* Requeued: redelivered, and its counts. Merged per turn into STATE operations. */
+void lane_set_state(struct lane *l, uint64_t seq, const struct op_state *state);
+/* A message with this seq was given out and waits for acknowledgement. One MARK a turn. */
+void lane_mark_delivered(struct lane *l, uint64_t seq);
+
+/* Several operations that have to be all there or not at all (tx.commit, dead letter): everything between the two, the
+ * acknowledgements made in between included, is one record. Does not nest. */
+void store_begin(struct store *s);
+struct store_wait store_end(struct store *s);
+enum { STORE_RECORD_MAX = 64 << 20, STORE_RECORD_OPS = 65535 };
+
+/* ---- the chain ---- */
+
+uint64_t lane_unread(const struct lane *l);	/* messages that lie in files only, and are to be read before others */
+uint64_t lane_unread_bytes(const struct lane *l);	/* of their bodies */
+bool lane_is_reading(const struct lane *l);
+/* Reads on, about `bytes` of messages (at least one), if there is something unread and no read under way. */
+void lane_read(struct lane *l, uint64_t bytes);
+/* Puts the oldest messages in memory into the chain, down to `keep_bytes`; for memory pressure. For lanes that are not
+ * durable the owner says which: items ascending by seq, all ready, the first after all others. False: a job is under way. */
+struct lane_item {
+	void *item;
+	uint64_t seq;
+	struct op_state state;
+};
+bool lane_spill(struct lane *l, uint64_t keep_bytes);
+bool lane_spill_items(struct lane *l, const struct lane_item *items, uint32_t n);
+uint64_t lane_memory_bytes(const struct lane *l);	/* of message bodies in memory beyond the chain */
+/* Segments at the head of the unread part in which everything has expired are dropped unread; returns messages. */
+uint64_t lane_expire_unread(struct lane *l, uint64_t now_ms, uint64_t *bytes);
+
+/* ---- objects ---- */
+
+/* An object's full state; the last one wins. Waits for `always` whatever the policy. Nothing if `state` is what was put
+ * last is the caller's to know. */
+void store_put(struct store *s, enum object_kind kind, uint64_t id, struct span state);
+void store_gone(struct store *s, enum object_kind kind, uint64_t id);
+/* Of the last PUT or GONE, whoever made it; lsn 0 when it is durable. */
+struct store_wait store_objects_wait(const struct store *s);
+
+/* ---- the turn ---- */
+
+static inline bool store_must_wait(const struct store *s, struct store_wait w);
+bool store_reached(const struct store *s, struct store_wait w);
+/* Everything so far: purge-ok waits for it. Flushes what was merged into the journal's buffer first. */
+struct store_wait store_wait_all(struct store *s);
+
+int store_fd(const struct store *s);	/* readable when positions moved (workers_fd is the pool's) */
+/* Takes positions. True: one moved, confirms may go. */
+bool store_events(struct store *s);
+/* End of a turn: merged operations, roll, spill and rewrite in slices (about a millisecond), then the hand-over.
+ * next_id: of the broker. True: there is more to do. */
+bool store_turn(struct store *s, uint64_t next_id, uint64_t now_ms);
+
+/* Why publishers of persistent messages have to wait. */
+enum store_hold { STORE_FINE, STORE_BACKLOG /* 64 MiB not synced */, STORE_JOURNAL_FULL, STORE_DISK_FULL };
+enum store_hold store_hold(const struct store *s);
+int store_failed(const struct store *s);	/* the disk failed: nothing may be confirmed, the node ends. 0: fine */
+
+void store_stats(const struct store *s, struct store_stats *out);
+
+/* ---- snapshot ---- */
+
+/* Copies the state as of now into `path` (absolute; made, must not be there: -EEXIST) in the background. done: 0 or
+ * -errno and a text, on the core thread. One at a time: -EBUSY. The snapshot is a data folder with a manifest. */
+typedef void store_snapshot_fn(void *arg, int error, const char *text);
+int store_snapshot(struct store *s, const char *path, store_snapshot_fn *done, void *arg) MUSTUSE;
+/* The node stops: done is not called any more, what was written stays without a manifest. store_free() does it, too. */
+void store_snapshot_cancel(struct store *s);
+
+/* Offline: is this data folder whole? Writes lines to `say`. 0: whole; 1: damage; -errno: cannot be read. */
+typedef void store_say_fn(void *arg, const char *line);
+int store_check(const char *path, store_say_fn *say, void *arg);
+/* Copies a snapshot (never links) into `to`, which is made or empty, and checks the copy as store_check() does. 0, 1 or
+ * -errno, with a line that says why. */
+int store_restore(const char *from, const char *to, store_say_fn *say, void *arg);
+
+static inline bool
+store_must_wait(const struct store *s, struct store_wait w)
+{
+	return w.lsn != 0 && !store_reached(s, w);
+}
+
+#endif

@@ -1,0 +1,957 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The store through its interface: what is journalled when, and what a killed node finds again. */
+#include "store/store.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "tests/sim/rnd.h"
+#include "tests/unit/lane_world.h"
+
+enum { QUEUE = 5, OTHER = 6, MANY = 5000 };
+
+static struct lane *l, *other;
+static struct entries found;
+
+/* Lanes of two queues, after a start. */
+static void
+link_lanes(void)
+{
+	l = lane_open(w.s, QUEUE, 0, true, &w);
+	lane_each(l, take_entry, &found);
+	other = lane_open(w.s, OTHER, 0, true, &w);
+	store_linked(w.s);
+}
+
+static void
+setup(void)
+{
+	world_init();
+	link_lanes();
+	store_put(w.s, OBJECT_QUEUE, QUEUE, SPAN_LIT("queue"));
+	store_put(w.s, OBJECT_QUEUE, OTHER, SPAN_LIT("other"));
+	found.n = 0;
+}
+
+static void
+teardown(void)
+{
+	entries_fini(&found);
+	world_fini();
+	ck_assert_int_eq(items_alive, 0);
+	ck_assert_uint_eq(mem_held[MEM_ENTRIES], 0);
+}
+
+/* Killed, started; what the lane has is in `found`. */
+static void
+kill_and_link(void)
+{
+	entries_fini(&found);
+	world_kill();
+	link_lanes();
+}
+
+static uint64_t
+records(void)
+{
+	struct store_stats st;
+
+	store_stats(w.s, &st);
+	return st.journal_records;
+}
+
+static struct item *one; /* the test's own reference is in every lane's slot */
+
+/* Publishes persistent messages first..last, all the same item. */
+static void
+publish_many(struct lane *lane, uint64_t first, uint64_t last)
+{
+	for (uint64_t seq = first; seq <= last; seq++)
+		(void)publish(lane, seq, one);
+}
+
+START_TEST(found_again)
+{
+	struct item *a = item_of("one"), *b = item_of("three");
+	struct store_wait wait = publish(l, 1, a);
+
+	ck_assert(wait.durable && store_must_wait(w.s, wait));
+	publish(l, 3, b);
+	world_turn();
+	ck_assert(!store_must_wait(w.s, wait));
+	kill_and_link();
+	ck_assert_uint_eq(w.report.messages, 2);
+	ck_assert_uint_eq(found.n, 2);
+	ck_assert(found.seq[0] == 1 && found.seq[1] == 3);
+	ck_assert(found.item[0]->size == 3 && memcmp(found.item[1]->body, "three", 5) == 0);
+	ck_assert_uint_eq(lane_next_seq(l), 4);
+	/* Once. */
+	lane_each(l, take_entry, &found);
+	ck_assert_uint_eq(found.n, 2);
+	item_unref(a);
+	item_unref(b);
+}
+END_TEST
+
+START_TEST(not_handed_over)
+{
+	publish_many(l, 1, 3);
+	world_turn();
+	publish_many(l, 4, 5);
+	kill_and_link();
+	ck_assert_uint_eq(found.n, 3);
+	ck_assert_uint_eq(lane_next_seq(l), 4);
+}
+END_TEST
+
+START_TEST(acks_are_merged)
+{
+	uint64_t before;
+
+	publish_many(l, 1, 10);
+	world_turn();
+	before = records();
+	for (uint64_t seq = 1; seq <= 5; seq++)
+		lane_ack(l, seq, one->size, ACK_ACKED);
+	lane_ack(l, 8, one->size, ACK_ACKED);
+	lane_ack(l, 8, one->size, ACK_ACKED); /* not known any more */
+	lane_ack(l, 80, one->size, ACK_ACKED);
+	ck_assert_uint_eq(records(), before);
+	world_turn();
+	ck_assert_uint_eq(records(), before + 1);
+	lane_ack(l, 6, one->size, ACK_EXPIRED);
+	lane_ack(l, 7, one->size, ACK_ACKED);
+	world_turn();
+	ck_assert_uint_eq(records(), before + 3);
+	kill_and_link();
+	ck_assert_uint_eq(found.n, 2);
+	ck_assert(found.seq[0] == 9 && found.seq[1] == 10);
+}
+END_TEST
+
+/* A long run of single ranges does not wait for the turn. */
+START_TEST(many_gaps)
+{
+	uint64_t before;
+
+	publish_many(l, 1, MANY);
+	before = records();
+	w.s->cfg.lane_entries = MANY;
+	for (uint64_t seq = 1; seq <= MANY; seq += 2) {
+		lane_ack(l, seq, one->size, ACK_ACKED);
+		ck_assert_uint_lt(l->acks.n, 2000);
+	}
+	ck_assert_uint_gt(records(), before);
+	for (uint64_t seq = 2; seq <= MANY; seq += 2)
+		lane_ack(l, seq, one->size, ACK_ACKED);
+	world_turn();
+	kill_and_link();
+	ck_assert_uint_eq(found.n, 0);
+	ck_assert_uint_eq(lane_next_seq(l), MANY + 1);
+}
+END_TEST
+
+START_TEST(volatile_journals_nothing)
+{
+	struct item *v = item_new("v", 1, false);
+	struct op_state state = { true, 1, 1 };
+	uint64_t before;
+
+	world_turn();
+	before = records();
+	lane_add_volatile(l, 1, v);
+	lane_add_volatile(l, 2, v);
+	lane_set_state(l, 2, &state);
+	lane_ack(l, 1, 1, ACK_ACKED);
+	world_turn();
+	ck_assert_uint_eq(records(), before);
+	ck_assert(l->live == 1 && lane_state(l, 2)->redelivered);
+	lane_ack(l, 2, 1, ACK_ACKED);
+	ck_assert_uint_eq(l->live, 0);
+	item_unref(v);
+}
+END_TEST
+
+START_TEST(one_record)
+{
+	struct lane_place places[] = { { l, 2 }, { other, 1 } };
+	struct item *two = item_of("two");
+	struct store_wait wait;
+	uint64_t before;
+
+	publish_many(l, 1, 1);
+	world_turn();
+	before = records();
+	store_begin(w.s);
+	wait = store_publish(w.s, places, 2, two);
+	ck_assert_uint_eq(wait.lsn, 0);
+	lane_ack(l, 1, one->size, ACK_MOVED);
+	publish_many(l, 3, 3);
+	lane_ack(l, 3, one->size, ACK_ACKED); /* made in it, gone in it */
+	ck_assert_uint_eq(records(), before);
+	ck_assert_uint_eq(lane_slot(l, 2)->lsn, LSN_OPEN);
+	wait = store_end(w.s);
+	ck_assert(wait.lsn != 0 && wait.durable);
+	ck_assert_uint_eq(records(), before + 1);
+	ck_assert_uint_eq(lane_slot(l, 2)->lsn, wait.lsn);
+	ck_assert_uint_eq(lane_slot(other, 1)->lsn, wait.lsn);
+	ck_assert(l->evidence == wait.lsn && other->evidence == wait.lsn);
+	world_turn();
+	ck_assert_uint_eq(records(), before + 1);
+	kill_and_link();
+	ck_assert_uint_eq(found.n, 1);
+	ck_assert(found.seq[0] == 2 && memcmp(found.item[0]->body, "two", 3) == 0);
+	ck_assert_uint_eq(lane_next_seq(l), 4);
+	lane_each(other, take_entry, &found);
+	ck_assert_uint_eq(found.n, 2);
+	ck_assert_ptr_eq(found.item[0], found.item[1]); /* one message in both */
+	item_unref(two);
+}
+END_TEST
+
+START_TEST(nothing_in_a_record)
+{
+	uint64_t before;
+
+	world_turn();
+	before = records();
+	store_begin(w.s);
+	ck_assert_uint_eq(store_end(w.s).lsn, 0);
+	ck_assert_uint_eq(records(), before);
+	/* A lane that closes within it is forgotten. */
+	store_begin(w.s);
+	publish_many(other, 1, 3);
+	lane_close(&other);
+	ck_assert_uint_ne(store_end(w.s).lsn, 0);
+	world_turn();
+}
+END_TEST
+
+/* What was merged before a record is opened comes before it. */
+START_TEST(order_of_merged)
+{
+	struct store_wait wait;
+	uint64_t before;
+
+	publish_many(l, 1, 2);
+	world_turn();
+	before = records();
+	lane_ack(l, 1, one->size, ACK_ACKED);
+	store_begin(w.s);
+	ck_assert_uint_eq(records(), before + 1);
+	publish_many(other, 1, 1);
+	wait = store_end(w.s);
+	ck_assert_uint_eq(l->is_dirty, false);
+	lane_ack(l, 2, one->size, ACK_ACKED);
+	store_gone(w.s, OBJECT_QUEUE, OTHER);
+	ck_assert_uint_eq(l->is_dirty, false);
+	ck_assert_uint_gt(w.s->objects_lsn, wait.lsn);
+	lane_close(&other);
+}
+END_TEST
+
+START_TEST(states)
+{
+	struct op_state first = { true, 2, 3 }, second = { true, 7, 8 };
+	uint64_t before;
+
+	publish_many(l, 1, 6);
+	world_turn();
+	before = records();
+	for (uint64_t seq = 1; seq <= 4; seq++)
+		lane_set_state(l, seq, &first);
+	lane_set_state(l, 3, &second);
+	lane_set_state(l, 6, &second);
+	lane_ack(l, 6, one->size, ACK_ACKED);
+	lane_mark_delivered(l, 5);
+	world_turn();
+	ck_assert_uint_eq(records(), before + 3); /* ACK, STATE, MARK */
+	kill_and_link();
+	ck_assert_uint_eq(found.n, 5);
+	ck_assert(found.state[0].redelivered && found.state[0].deliveries == 2 &&
+	          found.state[0].acquired == 3);
+	ck_assert(found.state[2].deliveries == 7 && found.state[3].deliveries == 2);
+	ck_assert(!found.state[4].redelivered && found.state[4].deliveries == 0);
+	ck_assert_uint_eq(lane_delivered(l), 5);
+}
+END_TEST
+
+/* Given out and acknowledged within a turn: no MARK. */
+START_TEST(marks)
+{
+	uint64_t before;
+
+	publish_many(l, 1, 3);
+	world_turn();
+	before = records();
+	lane_mark_delivered(l, 1);
+	lane_ack(l, 1, one->size, ACK_ACKED);
+	world_turn();
+	ck_assert_uint_eq(records(), before + 1);
+	lane_mark_delivered(l, 2);
+	world_turn();
+	ck_assert_uint_eq(records(), before + 2);
+	ck_assert_uint_ne(l->mark, 0);
+	lane_mark_delivered(l, 2);
+	world_turn();
+	ck_assert_uint_eq(records(), before + 2);
+	lane_ack(l, 2, one->size, ACK_ACKED);
+	world_turn();
+	ck_assert_uint_eq(l->mark, 0);
+	kill_and_link();
+	ck_assert(found.n == 1 && found.seq[0] == 3 && lane_delivered(l) == 2);
+}
+END_TEST
+
+/* Files are given up; what lives in them is moved, and numbers go on where they were. */
+START_TEST(files_roll)
+{
+	struct item *big = item_new(NULL, 0, true), *fat = xcalloc(1, sizeof *fat + 20000);
+	struct op_state state = { true, 1, 2 };
+	uint64_t seq = 1;
+
+	fat->refs = 1;
+	fat->size = 20000;
+	fat->persistent = true;
+	items_alive++;
+	publish_many(l, 1, 3);
+	lane_set_state(l, 2, &state);
+	lane_mark_delivered(l, 2);
+	(void)publish(l, 4, big);
+	lane_ack(l, 4, 0, ACK_ACKED);
+	for (int i = 0; i < 40; i++) {
+		for (int k = 0; k < 20; k++, seq++) {
+			(void)publish(other, seq, fat);
+			lane_ack(other, seq, fat->size, ACK_ACKED);
+		}
+		world_turn();
+	}
+	ck_assert_uint_gt(journal_oldest(w.s->journal), 2);
+	ck_assert_uint_gt(w.s->stats.moved_bytes, 0);
+	kill_and_link();
+	ck_assert_uint_eq(found.n, 3);
+	ck_assert(found.seq[0] == 1 && found.seq[1] == 2 && found.seq[2] == 3);
+	ck_assert(found.state[1].redelivered && found.state[1].deliveries == 1 &&
+	          found.state[1].acquired == 2);
+	ck_assert(lane_next_seq(l) == 5 && lane_delivered(l) == 2);
+	ck_assert_uint_eq(lane_next_seq(other), seq);
+	ck_assert(
+	    object_exists(w.s, OBJECT_QUEUE, QUEUE) && object_exists(w.s, OBJECT_QUEUE, OTHER));
+	item_unref(big);
+	item_unref(fat);
+}
+END_TEST
+
+/* ---- chains ---- */
+
+static void
+read_all(void)
+{
+	while (lane_unread(l) > 0) {
+		uint64_t before = w.loaded_n;
+
+		lane_read(l, 1 << 20);
+		world_turn();
+		ck_assert_uint_gt(w.loaded_n, before);
+	}
+}
+
+START_TEST(spilled)
+{
+	w.lets_go = true;
+	for (uint64_t seq = 1; seq <= MANY; seq += 100) {
+		publish_many(l, seq, seq + 99);
+		world_turn();
+	}
+	ck_assert_uint_gt(l->chain_end, MANY / 2);
+	ck_assert_uint_eq(lane_unread(l), l->chain_end);
+	ck_assert_uint_eq(l->live + lane_unread(l), MANY);
+	ck_assert_uint_le(l->high - l->low, 1100);
+	entries_fini(&found);
+	world_kill();
+	ck_assert_uint_eq(w.report.messages, MANY);
+	l = lane_open(w.s, QUEUE, 0, true, &w);
+	other = lane_open(w.s, OTHER, 0, true, &w);
+	store_linked(w.s);
+	ck_assert_uint_eq(lane_next_seq(l), MANY + 1);
+	read_all();
+	ck_assert_uint_eq(w.loaded_n, l->chain_end);
+	for (unsigned i = 0; i < w.loaded_n; i++)
+		if (w.loaded[i] != i + 1 || w.loaded_item[i]->size != one->size)
+			ck_abort_msg("%u: seq %lu", i, (unsigned long)w.loaded[i]);
+	forget_loaded();
+}
+END_TEST
+
+/* Acknowledgements and states of what lies in the chain, over a kill. */
+START_TEST(acks_in_the_chain)
+{
+	struct op_state state = { true, 4, 5 };
+	uint64_t chain, before;
+
+	w.lets_go = true;
+	publish_many(l, 1, MANY);
+	world_turn();
+	world_turn();
+	chain = l->chain_end;
+	ck_assert_uint_gt(chain, 3000);
+	before = records();
+	for (uint64_t seq = 1; seq <= 1000; seq++)
+		lane_ack(l, seq, one->size, ACK_ACKED);
+	lane_ack(l, 1500, one->size, ACK_ACKED);
+	lane_set_state(l, 1600, &state);
+	lane_set_state(l, 900, &state);
+	ck_assert_uint_eq(lane_unread(l), chain - 1001);
+	world_turn();
+	ck_assert_uint_le(records(), before + 4);
+	world_kill();
+	ck_assert_uint_eq(w.report.messages, MANY - 1001);
+	l = lane_open(w.s, QUEUE, 0, true, &w);
+	other = lane_open(w.s, OTHER, 0, true, &w);
+	store_linked(w.s);
+	ck_assert(lane_segment(l, 1600) != NULL);
+	ck_assert_uint_eq(segment_state(lane_segment(l, 1600), 1600)->deliveries, 4);
+	read_all();
+	ck_assert_uint_eq(w.loaded_n, chain - 1001);
+	ck_assert(w.loaded[0] == 1001 && w.loaded[498] == 1499 && w.loaded[499] == 1501);
+	forget_loaded();
+}
+END_TEST
+
+/* One message stays unacknowledged while others come and go: it is put into the chain, and memory stays small. */
+START_TEST(an_old_one_stays)
+{
+	uint64_t span = 0;
+
+	w.s->cfg.lane_entries = UINT64_MAX;
+	publish_many(l, 1, 1);
+	for (uint64_t seq = 2; seq < 500000; seq += 5000) {
+		publish_many(l, seq, seq + 4999);
+		for (uint64_t k = seq; k < seq + 5000; k++)
+			lane_ack(l, k, one->size, ACK_ACKED);
+		if (l->high - l->low > span)
+			span = l->high - l->low;
+		world_turn();
+	}
+	ck_assert_uint_lt(span, 150000);
+	ck_assert(l->segments == 1 && l->segment[0]->live == 1 && l->segment[0]->first == 1);
+	lane_ack(l, 1, one->size, ACK_ACKED);
+	world_turn();
+	ck_assert(l->segments == 0 && l->live == 0 && l->ring == NULL);
+}
+END_TEST
+
+/* Given out while it was in memory only, and then spilled: it comes back as one that may have been delivered. */
+START_TEST(volatile_is_spilled)
+{
+	struct item *v = item_new("v", 1, false);
+
+	lane_add_volatile(l, 1, v);
+	lane_add_volatile(l, 2, v);
+	lane_mark_delivered(l, 1);
+	world_turn();
+	ck_assert_uint_eq(l->mark, 0);
+	ck_assert(lane_spill(l, 0));
+	world_turn();
+	ck_assert_uint_eq(l->chain_end, 2);
+	world_turn();
+	ck_assert_uint_ne(l->mark, 0);
+	kill_and_link();
+	ck_assert(w.report.messages == 2 && lane_delivered(l) == 1 && lane_next_seq(l) == 3);
+	item_unref(v);
+}
+END_TEST
+
+/* A record that is longer than a file, and has more operations than its header can count. */
+START_TEST(long_record)
+{
+	enum { LONG = 70000 };
+	struct item *nothing = item_new(NULL, 0, true);
+
+	w.s->cfg.lane_entries = UINT64_MAX;
+	store_begin(w.s);
+	for (uint64_t seq = 1; seq <= LONG; seq++)
+		(void)publish(l, seq, nothing);
+	lane_ack_from(l, 11, ACK_PURGED);
+	(void)store_end(w.s);
+	world_turn();
+	kill_and_link();
+	ck_assert(found.n == 10 && found.seq[9] == 10 && lane_next_seq(l) == LONG + 1);
+	item_unref(nothing);
+}
+END_TEST
+
+START_TEST(purged)
+{
+	uint64_t chain;
+
+	w.lets_go = true;
+	publish_many(l, 1, MANY);
+	world_turn();
+	world_turn();
+	chain = l->chain_end;
+	ck_assert_uint_gt(chain, 0);
+	lane_ack_from(l, chain / 2, ACK_PURGED);
+	ck_assert_uint_eq(lane_unread(l), chain / 2 - 1);
+	ck_assert(l->live == 0 && l->bytes == 0);
+	lane_ack_from(l, 1, ACK_PURGED);
+	ck_assert(lane_unread(l) == 0 && lane_unread_bytes(l) == 0);
+	world_turn();
+	ck_assert_uint_eq(l->segments, 0);
+	publish_many(l, MANY + 1, MANY + 2);
+	world_turn();
+	kill_and_link();
+	ck_assert(found.n == 2 && found.seq[0] == MANY + 1);
+	ck_assert_uint_eq(w.report.messages, 2);
+}
+END_TEST
+
+/* ---- objects ---- */
+
+static char listed[256];
+
+static void
+list_object(void *arg, uint64_t id, struct span state)
+{
+	size_t n = strlen(listed);
+
+	(void)arg;
+	snprintf(listed + n, sizeof listed - n, "%lu=%.*s ", (unsigned long)id, SPAN_FMT(state));
+}
+
+static const char *
+objects(enum object_kind kind)
+{
+	listed[0] = '\0';
+	store_each_object(w.s, kind, list_object, NULL);
+	return listed;
+}
+
+START_TEST(objects_found_again)
+{
+	struct store_wait wait;
+
+	store_put(w.s, OBJECT_EXCHANGE, 300, SPAN_LIT("third"));
+	store_put(w.s, OBJECT_EXCHANGE, 2, SPAN_LIT("first"));
+	store_put(w.s, OBJECT_EXCHANGE, 20, SPAN_LIT("gone"));
+	store_put(w.s, OBJECT_USER, 2, SPAN_LIT(""));
+	store_put(w.s, OBJECT_EXCHANGE, 2, SPAN_LIT("again"));
+	store_gone(w.s, OBJECT_EXCHANGE, 20);
+	store_gone(w.s, OBJECT_EXCHANGE, 21); /* never was */
+	wait = store_objects_wait(w.s);
+	ck_assert(wait.durable && store_must_wait(w.s, wait));
+	world_turn();
+	ck_assert(!store_must_wait(w.s, wait) && store_objects_wait(w.s).lsn == 0);
+	world_kill();
+	ck_assert_str_eq(objects(OBJECT_EXCHANGE), "2=again 300=third ");
+	ck_assert_str_eq(objects(OBJECT_USER), "2= ");
+	ck_assert_str_eq(objects(OBJECT_QUEUE), "5=queue 6=other ");
+	ck_assert_str_eq(objects(OBJECT_VHOST), "");
+	ck_assert_uint_ge(w.report.next_id, 301);
+	link_lanes();
+	ck_assert(object_exists(w.s, OBJECT_USER, 2) && object_lsn(w.s, OBJECT_USER, 2) != 0);
+	ck_assert_uint_eq(object_lsn(w.s, OBJECT_USER, 3), 0);
+}
+END_TEST
+
+START_TEST(queue_is_gone)
+{
+	publish_many(l, 1, MANY);
+	publish_many(other, 1, 2);
+	world_turn();
+	world_turn();
+	ck_assert_uint_gt(l->segments, 0);
+	lane_ack(l, 1, one->size, ACK_ACKED);
+	store_gone(w.s, OBJECT_QUEUE, QUEUE);
+	lane_close(&l);
+	ck_assert_ptr_null(l);
+	world_turn();
+	world_turn();
+	ck_assert_uint_eq(w.s->stats.journal_live_bytes, 2 * one->size);
+	world_kill();
+	ck_assert_str_eq(objects(OBJECT_QUEUE), "6=other ");
+	ck_assert_uint_eq(w.report.messages, 2);
+	link_lanes();
+	ck_assert_uint_eq(found.n, 0);
+	lane_each(other, take_entry, &found);
+	ck_assert_uint_eq(found.n, 2);
+}
+END_TEST
+
+static void
+count_file(void *arg, const char *name, uint64_t size)
+{
+	unsigned *n = arg;
+
+	(void)name;
+	(void)size;
+	(*n)++;
+}
+
+static unsigned
+files(const char *folder)
+{
+	unsigned n = 0;
+
+	ck_assert_int_eq(w.disk->ops->list(w.disk, folder, count_file, &n), 0);
+	return n;
+}
+
+static void
+make_file(const char *name)
+{
+	ck_assert_int_eq(disk_replace(w.disk, name, "x", 1), 0);
+}
+
+/* Lanes that nobody asks for, files that nothing names. */
+START_TEST(left_overs)
+{
+	struct lane *nobodys = lane_open(w.s, 99, 0, true, &w);
+
+	publish_many(nobodys, 1, MANY);
+	publish_many(l, 1, MANY);
+	world_turn();
+	world_turn();
+	ck_assert_uint_eq(files("segments"), nobodys->segments + l->segments);
+	make_file("segments/0000000000000005-0-0000000000ffff00.seg");
+	make_file("segments/anything");
+	make_file("transient/0000000000000005-0-0000000000ffff00.seg");
+	world_kill();
+	ck_assert_uint_eq(files("transient"), 0);
+	l = lane_open(w.s, QUEUE, 0, true, &w);
+	other = lane_open(w.s, OTHER, 0, true, &w);
+	store_linked(w.s);
+	world_turn();
+	ck_assert_uint_eq(files("segments"), l->segments);
+	ck_assert_ptr_null(lane_find(w.s, (struct op_lane){ 99, 0 }));
+	world_kill(); /* and the same again */
+	l = lane_open(w.s, QUEUE, 0, true, &w);
+	other = lane_open(w.s, OTHER, 0, true, &w);
+	store_linked(w.s);
+	world_turn();
+	ck_assert_uint_eq(files("segments"), l->segments);
+}
+END_TEST
+
+/* ---- waiting ---- */
+
+START_TEST(policies)
+{
+	struct sync_setting ms = { SYNC_POLICY_MS, 50 }, never = { SYNC_POLICY_NEVER, 0 };
+	struct lane_place places[] = { { l, 1 }, { other, 1 } };
+	struct store_wait wait;
+	struct sync_setting got;
+
+	lane_set_sync(l, never);
+	lane_set_sync(other, ms);
+	got = sync_stricter(never, ms);
+	ck_assert(got.policy == SYNC_POLICY_MS && got.ms == 50);
+	got = sync_stricter(ms, (struct sync_setting){ SYNC_POLICY_MS, 20 });
+	ck_assert_uint_eq(got.ms, 20);
+	wait = store_publish(w.s, places, 2, one);
+	ck_assert(!wait.durable && store_must_wait(w.s, wait));
+	world_turn();
+	ck_assert(!store_must_wait(w.s, wait));
+	lane_set_sync(other, (struct sync_setting){ 0 });
+	places[0].seq = places[1].seq = 2;
+	wait = store_publish(w.s, places, 2, one);
+	ck_assert(wait.durable);
+	world_turn();
+	ck_assert(!store_must_wait(w.s, wait));
+	ck_assert(!store_must_wait(w.s, (struct store_wait){ 0 }));
+	ck_assert_int_eq(store_hold(w.s), STORE_FINE);
+}
+END_TEST
+
+/* Purge waits for everything so far, soon: what an acknowledgement alone would not ask for. */
+START_TEST(wait_for_all)
+{
+	struct store_wait wait;
+
+	publish_many(l, 1, 1);
+	world_turn();
+	ck_assert_uint_eq(store_wait_all(w.s).lsn, 0);
+	lane_ack(l, 1, one->size, ACK_PURGED);
+	wait = store_wait_all(w.s);
+	ck_assert(wait.durable && store_must_wait(w.s, wait) && !l->is_dirty);
+	(void)store_turn(w.s, w.next_id, w.now_ms);
+	while (journal_step(w.s->journal))
+		;
+	(void)store_events(w.s);
+	ck_assert(!store_must_wait(w.s, wait));
+	kill_and_link();
+	ck_assert_uint_eq(found.n, 0);
+}
+END_TEST
+
+/* ---- starts that are refused, records that are left out ---- */
+
+static int
+start_error(char err[STORE_ERROR])
+{
+	struct store_report r;
+	struct workers *workers = workers_new(0);
+	struct store *s = store_new(&w.cfg, w.disk, workers, &world_ops, &w);
+	int error = store_recover(s, &r, err);
+
+	store_free(&s);
+	workers_free(&workers);
+	return error;
+}
+
+START_TEST(newer_format)
+{
+	struct store_id id = w.s->id;
+	uint8_t p[STORE_FILE_SIZE];
+	char err[STORE_ERROR] = "";
+
+	world_turn();
+	world_stop();
+	id.format = 7;
+	store_id_encode(&id, p);
+	ck_assert_int_eq(disk_replace(w.disk, "store", p, sizeof p), 0);
+	ck_assert_int_eq(start_error(err), -EPROTONOSUPPORT);
+	ck_assert_str_eq(
+	    err, "the data folder is of a newer format (7); this version reads up to 1");
+	p[20] ^= 1;
+	ck_assert_int_eq(disk_replace(w.disk, "store", p, sizeof p), 0);
+	ck_assert_int_eq(start_error(err), -EBADMSG);
+	ck_assert_int_eq(disk_replace(w.disk, "store", p, 10), 0);
+	ck_assert_int_lt(start_error(err), 0);
+	ck_assert_int_eq(w.disk->ops->unlink(w.disk, "store"), 0);
+	ck_assert_int_eq(start_error(err), -EBADMSG);
+	ck_assert_ptr_nonnull(strstr(err, "missing"));
+	id.format = FORMAT_VERSION;
+	store_id_encode(&id, p);
+	ck_assert_int_eq(disk_replace(w.disk, "store", p, sizeof p), 0);
+	world_start();
+}
+END_TEST
+
+START_TEST(newer_operation)
+{
+	char err[STORE_ERROR] = "";
+	uint64_t lsn;
+	uint8_t *p = store_append(w.s, OP_HEADER, 1, w.cfg.sync, &lsn);
+
+	memset(p, 0, OP_HEADER);
+	p[0] = 77;
+	p[1] = 1;
+	p[2] = OP_SKIP;
+	world_turn();
+	kill_and_link();
+	p = store_append(w.s, OP_HEADER, 1, w.cfg.sync, &lsn);
+	memset(p, 0, OP_HEADER);
+	p[0] = 77;
+	p[1] = 1;
+	world_turn();
+	world_stop();
+	ck_assert_int_eq(start_error(err), -EPROTONOSUPPORT);
+	ck_assert_ptr_nonnull(strstr(err, "newer version"));
+	ck_assert_int_eq(start_error(err), -EPROTONOSUPPORT); /* nothing was changed by it */
+	disk_free(&w.disk);
+	w.disk = disk_sim_new(1, 1 << 30);
+	world_start();
+}
+END_TEST
+
+/* A record whose checksum is right but whose form is not: left out as a whole. */
+START_TEST(malformed_record)
+{
+	struct op_mark m = { { QUEUE, 0 }, 50, 0 };
+	uint64_t lsn;
+	uint8_t *p;
+
+	publish_many(l, 1, 1);
+	p = store_append(w.s, OP_MARK_SIZE + 4, 2, w.cfg.sync, &lsn);
+	memset(op_mark_encode(&m, p), 1, 4);
+	publish_many(l, 2, 2);
+	m.delivered = m.next_seq; /* has to be below; alone in its record */
+	op_mark_encode(&m, store_append(w.s, OP_MARK_SIZE, 1, w.cfg.sync, &lsn));
+	world_turn();
+	kill_and_link();
+	ck_assert_uint_eq(w.report.damaged, 2);
+	ck_assert(found.n == 2 && lane_next_seq(l) == 3);
+}
+END_TEST
+
+/* ---- records that contradict each other ---- */
+
+enum { SEQS = 60 };
+
+static struct range
+any_range(struct rnd *r)
+{
+	uint64_t first = 1 + rnd(r, SEQS);
+
+	return (struct range){ first, first + rnd(r, 10) };
+}
+
+static struct op_lane
+any_lane(struct rnd *r)
+{
+	return (struct op_lane){ QUEUE + rnd(r, 3), (uint32_t)rnd(r, 2) };
+}
+
+static uint8_t *
+any_msg(struct rnd *r, uint8_t *p)
+{
+	struct op_target t[3];
+	struct op_msg m = {
+		.target = t, .targets = 1 + (uint32_t)rnd(r, 3), .flags = MSG_FLAG_PERSISTENT
+	};
+
+	for (uint32_t i = 0; i < m.targets; i++) {
+		struct op_lane lane = any_lane(r);
+
+		t[i] = (struct op_target){ lane.queue, 1 + rnd(r, SEQS), lane.lane };
+	}
+	item_describe(one, &m);
+	m.state = (struct op_state){ rnd_chance(r, 30), (uint32_t)rnd(r, 2), 0 };
+	return op_msg_encode(&m, p);
+}
+
+static uint8_t *
+any_seg(struct rnd *r, uint8_t *p)
+{
+	struct range range = any_range(r), removed = { range.first, range.first };
+	struct op_seg_exception e = { { range.last, range.last }, { true, 1, 1 } };
+	struct op_seg g = {
+		.lane = any_lane(r),
+		.first = range.first,
+		.last = range.last,
+		.end = rnd(r, 10000),
+		.removed = &removed,
+		.removed_n = (uint32_t)rnd(r, 2),
+		.exception = &e,
+		.exceptions = (uint32_t)rnd(r, 2),
+		.bytes = rnd(r, 1000),
+	};
+
+	g.live = range.last - range.first + 1 - g.removed_n;
+	return op_seg_encode(&g, p);
+}
+
+static uint8_t *
+any_op(struct rnd *r, uint8_t *p)
+{
+	struct op_state_change c = { any_lane(r), any_range(r), { true, 1, 2 } };
+	struct op_mark m = { any_lane(r), 1 + rnd(r, SEQS), 0 };
+	struct range range = any_range(r);
+	struct op_ack a = { any_lane(r), ACK_ACKED, rnd(r, range.last - range.first + 2),
+		rnd(r, 3000), &range, 1, NULL };
+	struct op_object o = { OBJECT_QUEUE, QUEUE + rnd(r, 3), { NULL, 0 } };
+
+	switch (rnd(r, 8)) {
+	case 0: return any_seg(r, p);
+	case 1: return op_ack_encode(&a, p);
+	case 2: return op_state_encode(&c, p);
+	case 3: return op_mark_encode(&m, p);
+	case 4: return rnd_chance(r, 20) ? op_gone_encode(&o, p) : op_put_encode(&o, p);
+	default: return any_msg(r, p);
+	}
+}
+
+/* Whatever is written, a start makes something of it that can be worked with. */
+START_TEST(contradictions)
+{
+	struct rnd r = rnd_of((uint64_t)_i);
+	uint8_t buffer[1024], *p, *end;
+	uint64_t lsn;
+
+	w.may_lose = w.lets_go = true;
+	for (int i = 0; i < 300; i++) {
+		end = any_op(&r, buffer);
+		if (rnd_chance(&r, 20))
+			end = any_op(&r, end);
+		p = store_append(w.s, (uint32_t)(end - buffer), 1, w.cfg.sync, &lsn);
+		memcpy(p, buffer, (size_t)(end - buffer));
+	}
+	world_turn();
+	for (int start = 0; start < 2; start++) {
+		uint64_t next;
+
+		kill_and_link();
+		next = lane_next_seq(l);
+		publish_many(l, next, next + 5);
+		world_turn();
+		for (int i = 0; i < 100 && lane_unread(l) > 0; i++) {
+			lane_read(l, 1 << 20);
+			world_turn();
+		}
+		ck_assert_uint_eq(lane_unread(l), 0);
+		for (uint64_t seq = 1; seq < next; seq++)
+			lane_ack(l, seq, one->size, ACK_ACKED);
+		lane_ack_from(l, next + 3, ACK_PURGED);
+		world_turn();
+		ck_assert_uint_eq(l->live, 3);
+		forget_loaded();
+	}
+	kill_and_link();
+	ck_assert_uint_eq(found.n, 3);
+}
+END_TEST
+
+static void
+make_one(void)
+{
+	setup();
+	one = item_of("hello");
+}
+
+static void
+drop_one(void)
+{
+	item_unref(one);
+	teardown();
+}
+
+static Suite *
+make_suite(void)
+{
+	Suite *s = suite_create("store");
+	TCase *t = tcase_create("store");
+
+	tcase_set_timeout(t, 60);
+	tcase_add_checked_fixture(t, make_one, drop_one);
+	tcase_add_test(t, found_again);
+	tcase_add_test(t, not_handed_over);
+	tcase_add_test(t, acks_are_merged);
+	tcase_add_test(t, many_gaps);
+	tcase_add_test(t, volatile_journals_nothing);
+	tcase_add_test(t, one_record);
+	tcase_add_test(t, nothing_in_a_record);
+	tcase_add_test(t, order_of_merged);
+	tcase_add_test(t, states);
+	tcase_add_test(t, marks);
+	tcase_add_test(t, files_roll);
+	tcase_add_test(t, spilled);
+	tcase_add_test(t, acks_in_the_chain);
+	tcase_add_test(t, an_old_one_stays);
+	tcase_add_test(t, volatile_is_spilled);
+	tcase_add_test(t, long_record);
+	tcase_add_test(t, purged);
+	tcase_add_test(t, objects_found_again);
+	tcase_add_test(t, queue_is_gone);
+	tcase_add_test(t, left_overs);
+	tcase_add_test(t, policies);
+	tcase_add_test(t, wait_for_all);
+	tcase_add_test(t, newer_format);
+	tcase_add_test(t, newer_operation);
+	tcase_add_test(t, malformed_record);
+	tcase_add_loop_test(t, contradictions, 0, 50);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+int
+main(void)
+{
+	SRunner *r = srunner_create(make_suite());
+	int failed;
+
+	srunner_run_all(r, CK_ENV);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
