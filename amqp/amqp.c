@@ -7,7 +7,9 @@
 
 #include "amqp/channel.h"
 #include "amqp/codec.h"
+#include "amqp/confirm_wait.h"
 #include "amqp/connection.h"
+#include "amqp/park.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "broker/error.h"
@@ -24,7 +26,11 @@ amqp_new(struct loop *l, struct broker *b, const struct config *cfg, const char 
 	LIST_INIT(&a->connections);
 	LIST_INIT(&a->dead);
 	TAILQ_INIT(&a->confirming);
-	TAILQ_INIT(&a->parked);
+	TAILQ_INIT(&a->confirm_runs[false]);
+	TAILQ_INIT(&a->confirm_runs[true]);
+	TAILQ_INIT(&a->spare_runs);
+	for (unsigned i = 0; i < PARK_REASONS; i++)
+		TAILQ_INIT(&a->parked[i]);
 	codec_init();
 	return a;
 }
@@ -54,8 +60,11 @@ send_confirms(struct amqp *a)
 bool
 amqp_run(struct amqp *a)
 {
-	bool more = parked_run(a);
+	bool more;
 
+	a->turn++;
+	confirm_wait_run(a);
+	more = parked_run(a);
 	send_confirms(a);
 	return more;
 }
@@ -114,7 +123,10 @@ amqp_free(struct amqp **ap)
 	while ((c = LIST_FIRST(&a->connections)) != NULL)
 		connection_finish(c, false, "the node stops");
 	amqp_reap(a);
-	assert(TAILQ_EMPTY(&a->confirming) && TAILQ_EMPTY(&a->parked));
+	assert(TAILQ_EMPTY(&a->confirming));
+	for (unsigned i = 0; i < PARK_REASONS; i++)
+		assert(TAILQ_EMPTY(&a->parked[i]));
+	confirm_wait_fini(a);
 	codec_fini();
 	free(a);
 }

@@ -8,10 +8,12 @@
 #include <sys/queue.h>
 
 #include "base/attr.h"
+#include "store/store.h"
 
 struct broker;
 struct channel;
 struct config;
+struct confirm_run;
 struct connection;
 struct listener;
 struct loop;
@@ -19,7 +21,19 @@ struct reply_to;
 
 LIST_HEAD(connection_list, connection);
 TAILQ_HEAD(confirming_list, channel);
+TAILQ_HEAD(confirm_run_list, confirm_run);
 TAILQ_HEAD(parked_list, channel);
+
+/* What a parked channel waits for (park.h). */
+enum park_reason {
+	PARK_MEMORY,	/* the memory alarm, at a publish */
+	PARK_STORE,	/* the disk is full or far behind, at a persistent message */
+	PARK_WRITTEN,	/* its answer is held back until what it says is written, */
+	PARK_DURABLE,	/* or durable */
+	PARK_LOAD,	/* messages are being read from disk for its basic.get */
+	PARK_DUE,	/* nothing any more, but its frames had no place in the turn yet */
+	PARK_REASONS
+};
 
 struct amqp {
 	struct loop *loop;			/* borrowed */
@@ -31,7 +45,13 @@ struct amqp {
 	struct connection_list dead;		/* freed by amqp_reap */
 	struct channel *dead_channels;		/* the same; chained by dead_next */
 	struct confirming_list confirming;	/* channels with confirms to send this turn */
-	struct parked_list parked;		/* channels that memory keeps from publishing, in order of parking */
+	struct confirm_run_list confirm_runs[2];	/* owned: tags that wait for [false] the written, [true] the durable position */
+	struct confirm_run_list spare_runs;	/* owned */
+	unsigned spare_run_count;
+	uint64_t turn;				/* calls of amqp_run() so far */
+	struct parked_list parked[PARK_REASONS];	/* in order of parking */
+	enum store_hold hold;			/* why persistent messages are not taken, as of this turn */
+	const char *hold_text;			/* what clients are told of it; NULL: nothing */
 	uint32_t connection_count;
 	uint64_t content_in_flight;		/* bytes of content not complete yet, all connections */
 	struct reply_to *reply_to;		/* borrowed: hash of those who take direct replies, by id (reply_to.c) */
@@ -45,7 +65,7 @@ struct amqp {
 struct amqp *amqp_new(struct loop *l, struct broker *b, const struct config *cfg, const char *version);
 void amqp_accept(void *amqp, int fd);		/* a listener_fn */
 
-/* After broker_run: sends confirms, resumes parked channels if memory allows. True: there is more. */
+/* After broker_run: sends confirms, resumes parked channels that may go on. True: there is more. */
 bool amqp_run(struct amqp *a);
 void amqp_reap(struct amqp *a);
 

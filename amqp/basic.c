@@ -8,6 +8,7 @@
 #include "amqp/frame.h"
 #include "amqp/method.h"
 #include "amqp/names.h"
+#include "amqp/park.h"
 #include "amqp/reply_to.h"
 #include "amqp/tx.h"
 #include "base/random.h"
@@ -178,12 +179,16 @@ basic_on_get(const struct method_call *call)
 		err = queue_lookup(client->vhost, name, client, &q);
 	if (err != NULL)
 		return err;
-	if (!session_get(&call->ch->session, q, args->no_ack, &e, &tag, &left)) {
+	switch (session_get(&call->ch->session, q, args->no_ack, &e, &tag, &left)) {
+	case GET_GOT:
+		delivery_write_get(call->ch, &e, tag, left);
+		msg_unref(&e.m);
+		break;
+	case GET_EMPTY:
 		codec_send(call->conn, call->channel_id, AMQP_BASIC_GET_EMPTY_METHOD, &empty);
-		return NULL;
+		break;
+	case GET_LATER: park_for_load(call); break;
 	}
-	delivery_write_get(call->ch, &e, tag, left);
-	msg_unref(&e.m);
 	return NULL;
 }
 

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 
 #include "amqp/codec.h"
+#include "amqp/confirm_wait.h"
 #include "amqp/frame.h"
+#include "amqp/park.h"
 #include "amqp/reply_to.h"
 #include "amqp/tx.h"
 #include "base/config.h"
@@ -26,6 +28,7 @@ channel_new(struct connection *c, uint16_t id)
 	ch->conn = c;
 	ch->id = id;
 	ch->state = CHANNEL_OPEN;
+	LIST_INIT(&ch->confirm_runs);
 	session_init(&ch->session, &c->client, &channel_session_ops);
 	return ch;
 }
@@ -49,6 +52,7 @@ channel_end_session(struct channel *ch)
 		channel_send_confirms(ch);
 	ch->is_ended = true;
 	unlink_confirming(ch);
+	confirm_wait_drop(ch);
 	park_forget(ch);
 	content_drop(ch);
 	reply_to_cancel(ch);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One channel: a session of the broker plus what the protocol adds: content that comes in,
- * confirms, transactions, direct reply-to, parking. */
+ * confirms, transactions, direct reply-to, parking (park.h). */
 #ifndef AMQP_CHANNEL_H
 #define AMQP_CHANNEL_H
 
@@ -16,6 +16,7 @@
 #include "broker/publish.h"
 #include "broker/session.h"
 
+struct confirm_run;
 struct reply_to;
 struct tx;
 
@@ -40,6 +41,8 @@ struct content {
 struct parked { /* frames as they came, to be handled when the channel goes on */
 	uint8_t *p;
 	size_t n, at, cap;
+	uint8_t *answer; /* owned: a frame to be written first; NULL: none */
+	size_t answer_len;
 };
 
 struct channel {
@@ -51,6 +54,7 @@ struct channel {
 	enum content_state content_state;
 	struct content content;
 	struct confirms confirms;
+	LIST_HEAD(, confirm_run) confirm_runs; /* owned: tags that wait for the store (confirm_wait.h) */
 	struct publish_memo *memo; /* owned, made at the first publish */
 	struct tx *tx;             /* owned, MODE_TX only */
 	struct reply_to *reply_to; /* owned: the channel consumes from amq.rabbitmq.reply-to */
@@ -58,8 +62,10 @@ struct channel {
 	uint16_t last_queue_len;
 	bool is_confirming, is_parked;
 	bool is_ended; /* channel_end_session() was called: only the number is still in use */
+	enum park_reason parked_for; /* while is_parked */
 	struct parked parked;
-	uint64_t parked_since_ms;
+	struct store_wait parked_until; /* PARK_WRITTEN, PARK_DURABLE */
+	uint64_t loads;                 /* PARK_LOAD: broker->loads when it was parked */
 	uint64_t alarm; /* the memory alarm (memory.alarms) that session.allowance belongs to */
 	TAILQ_ENTRY(channel) confirming_link, parked_link;
 	struct channel *dead_next; /* amqp->dead_channels: closed, freed at the end of the turn */
@@ -104,24 +110,6 @@ void content_drop(struct channel *ch);
  * does so for each channel of the connection that has pending ones). */
 void channel_mark_confirming(struct channel *ch);
 void channel_send_confirms(struct channel *ch);
-
-/* Parking (park.c), asked with each basic.publish while memory_short(): does memory keep this
- * channel from publishing now? True: the frame is kept (if the connection holds too many it is not
- * read), or *error is set and the channel must be closed instead (hard limit, 406). False: handle
- * it. *error is NULL unless refused. */
-bool channel_park(struct channel *ch, const uint8_t *frame, size_t n, const struct error **error);
-/* Later frames of a parked channel. */
-void channel_keep_parked(struct channel *ch, const uint8_t *frame, size_t n);
-/* Resumes those that may go on; true: more to do. */
-bool parked_run(struct amqp *a);
-/* The channel goes: what it kept is dropped. */
-void park_forget(struct channel *ch);
-/* A parked channel got a delivery: it may publish one more. */
-void park_on_delivery(struct channel *ch);
-/* A parked channel whose connection was not read because of its output, which has room again. */
-void park_on_room(struct channel *ch);
-/* connection.close came while channels are parked: does it have to wait? True: reading stops before it. */
-bool park_delays_close(struct connection *c);
 
 /* Write one message with its method, header and body frames to the channel's output, and look at
  * the bounds of that. prefix: as in struct consumer. */

@@ -3,9 +3,11 @@
 #include "amqp/codec.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
 #include "amqp/connection.h"
 #include "amqp/frame.h"
+#include "base/mem.h"
 #include "net/transport.h"
 
 enum {
@@ -47,39 +49,51 @@ codec_decode(uint32_t id, struct span arguments)
 	return decoded;
 }
 
-/* Writes what surrounds n bytes of arguments at p + HEAD. */
-static void
-finish_frame(struct connection *c, uint16_t channel, uint32_t id, uint8_t *p, size_t n)
+/* Writes what surrounds n bytes of arguments at p + HEAD; returns the length of all. */
+static size_t
+finish_frame(uint16_t channel, uint32_t id, uint8_t *p, size_t n)
 {
 	p[0] = FRAME_METHOD;
 	put_be16(p + 1, channel);
 	put_be32(p + 3, (uint32_t)(4 + n));
 	put_be32(p + FRAME_HEAD, id);
 	p[HEAD + n] = FRAME_END;
-	transport_wrote(c->io, HEAD + n + 1);
+	return HEAD + n + 1;
+}
+
+static size_t
+encode(uint8_t *p, size_t room, uint16_t channel, uint32_t id, void *args)
+{
+	amqp_bytes_t out = { .bytes = p + HEAD, .len = room - HEAD - 1 };
+	int n = amqp_encode_method(id, args, out);
+
+	assert(n >= 0);
+	return finish_frame(channel, id, p, (size_t)n);
 }
 
 void
 codec_send(struct connection *c, uint16_t channel, uint32_t id, void *args)
 {
 	size_t room = id == AMQP_CONNECTION_START_METHOD ? 4 * ROOM : ROOM;
-	amqp_bytes_t out;
-	uint8_t *p;
-	int n;
 
 	if (c->state == CONN_CLOSED)
 		return; /* no frame after close-ok */
-	p = transport_room(c->io, room);
-	out.bytes = p + HEAD;
-	out.len = room - HEAD - 1;
-	n = amqp_encode_method(id, args, out);
-	assert(n >= 0);
-	finish_frame(c, channel, id, p, (size_t)n);
+	transport_wrote(c->io, encode(transport_room(c->io, room), room, channel, id, args));
+}
+
+uint8_t *
+codec_frame(uint16_t channel, uint32_t id, void *args, size_t *n)
+{
+	uint8_t *p = xmalloc(ROOM);
+
+	*n = encode(p, ROOM, channel, id, args);
+	return xrealloc(p, *n);
 }
 
 void
 codec_send_empty(struct connection *c, uint16_t channel, uint32_t id)
 {
 	if (c->state != CONN_CLOSED)
-		finish_frame(c, channel, id, transport_room(c->io, HEAD + 1), 0);
+		transport_wrote(
+		    c->io, finish_frame(channel, id, transport_room(c->io, HEAD + 1), 0));
 }

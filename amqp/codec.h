@@ -21,6 +21,8 @@ void *codec_decode(uint32_t id, struct span arguments) MUSTUSE;	/* NULL: no memo
 /* Encodes a whole method frame (head, id, arguments, end) into the connection's output. `id` as rabbitmq-c names it
  * (AMQP_QUEUE_DECLARE_OK_METHOD), args its struct. What we send always fits: names are bounded. */
 void codec_send(struct connection *c, uint16_t channel, uint32_t id, void *args);
+/* The same into new memory (free()), for an answer that has to wait. args may be NULL where the method has none. */
+uint8_t *codec_frame(uint16_t channel, uint32_t id, void *args, size_t *n) MUSTUSE;
 /* A method without arguments, also one that rabbitmq-c does not know. */
 void codec_send_empty(struct connection *c, uint16_t channel, uint32_t id);
 

@@ -20,6 +20,7 @@
 #include "amqp/frame.h"
 #include "amqp/handshake.h"
 #include "amqp/method.h"
+#include "amqp/park.h"
 #include "base/config.h"
 #include "base/mem.h"
 #include "broker/broker.h"

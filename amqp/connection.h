@@ -43,6 +43,7 @@ struct connection {
 	uint32_t channel_slots, channel_count;	/* slots of the array; open or closing channels */
 	uint64_t content_in_flight;		/* bytes of content not complete yet */
 	uint64_t parked_bytes;			/* frames of parked channels */
+	uint32_t parked_count;			/* parked channels */
 	struct wheel_node timer;		/* handshake, then heartbeats, then the wait for close-ok */
 	uint64_t heard_ms;			/* silence of the peer counts from here at the earliest */
 	struct log_limit refusals;		/* lines about its own misuse */

@@ -14,6 +14,7 @@
 #include "amqp/channel.h"
 #include "amqp/codec.h"
 #include "amqp/frame.h"
+#include "amqp/park.h"
 #include "base/config.h"
 #include "broker/queue.h"
 #include "net/transport.h"

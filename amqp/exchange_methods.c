@@ -5,6 +5,7 @@
 #include "amqp/codec.h"
 #include "amqp/method.h"
 #include "amqp/names.h"
+#include "amqp/park.h"
 #include "broker/binding.h"
 #include "broker/exchange.h"
 #include "broker/permission.h"
@@ -28,9 +29,8 @@ check_alternate(const struct client *client, struct span name, const struct tabl
 }
 
 static const struct error *
-declare(const struct client *client, const struct exchange_spec *spec)
+declare(const struct client *client, const struct exchange_spec *spec, struct exchange **x)
 {
-	struct exchange *x;
 	const struct error *err;
 
 	/* a bad type or an empty name is refused before rights are asked for */
@@ -41,16 +41,15 @@ declare(const struct client *client, const struct exchange_spec *spec)
 		if (err != NULL)
 			return err;
 	}
-	return exchange_declare(client->vhost, spec, &x);
+	return exchange_declare(client->vhost, spec, x);
 }
 
 static const struct error *
-declare_passive(const struct client *client, struct span name)
+declare_passive(const struct client *client, struct span name, struct exchange **x)
 {
 	const struct error *err = name_not_default(name);
-	struct exchange *x;
 
-	return err != NULL ? err : exchange_lookup(client->vhost, name, &x);
+	return err != NULL ? err : exchange_lookup(client->vhost, name, x);
 }
 
 const struct error *
@@ -60,6 +59,7 @@ exchange_on_declare(const struct method_call *call)
 	const struct client *client = &call->conn->client;
 	const struct error *err;
 	struct table *arguments = NULL;
+	struct exchange *x;
 	uint8_t buf[255];
 	struct exchange_spec spec = {
 		.name = name_clean(args->exchange, buf),
@@ -70,16 +70,16 @@ exchange_on_declare(const struct method_call *call)
 	};
 
 	if (args->passive) {
-		err = declare_passive(client, spec.name);
+		err = declare_passive(client, spec.name, &x);
 	} else {
 		err = name_table(&args->arguments, &arguments);
 		spec.arguments = arguments;
 		if (err == NULL)
-			err = declare(client, &spec);
+			err = declare(client, &spec, &x);
 		table_free(&arguments);
 	}
 	if (err == NULL && !args->nowait)
-		codec_send_empty(call->conn, call->channel_id, AMQP_EXCHANGE_DECLARE_OK_METHOD);
+		park_object_answer(call, x->durable, AMQP_EXCHANGE_DECLARE_OK_METHOD, NULL);
 	return err;
 }
 
@@ -91,6 +91,8 @@ exchange_on_delete(const struct method_call *call)
 	const struct error *err = NULL;
 	uint8_t buf[255];
 	struct span name = name_clean(args->exchange, buf);
+	const struct exchange *x = exchange_find(client->vhost, name);
+	bool survives = x == NULL || x->durable;
 
 	/* system exchanges are refused by their name, to everybody alike */
 	if (name.n > 0 && !span_starts(name, "amq."))
@@ -98,16 +100,17 @@ exchange_on_delete(const struct method_call *call)
 	if (err == NULL)
 		err = exchange_delete(client->vhost, name, args->if_unused);
 	if (err == NULL && !args->nowait)
-		codec_send_empty(call->conn, call->channel_id, AMQP_EXCHANGE_DELETE_OK_METHOD);
+		park_object_answer(call, survives, AMQP_EXCHANGE_DELETE_OK_METHOD, NULL);
 	return err;
 }
 
+/* *survives: whether the binding does. */
 typedef const struct error *change_fn(const struct client *client, struct span source,
-    struct span destination, struct span key, const struct table *arguments);
+    struct span destination, struct span key, const struct table *arguments, bool *survives);
 
 static const struct error *
 add(const struct client *client, struct span source, struct span destination, struct span key,
-    const struct table *arguments)
+    const struct table *arguments, bool *survives)
 {
 	struct exchange *from, *to;
 	const struct error *err = exchange_lookup(client->vhost, source, &from);
@@ -116,17 +119,19 @@ add(const struct client *client, struct span source, struct span destination, st
 		err = exchange_lookup(client->vhost, destination, &to);
 	if (err == NULL)
 		err = binding_add(from, NULL, to, key, arguments);
+	*survives = err == NULL && from->durable && to->durable;
 	return err;
 }
 
 /* What is not there is unbound already. */
 static const struct error *
 take(const struct client *client, struct span source, struct span destination, struct span key,
-    const struct table *arguments)
+    const struct table *arguments, bool *survives)
 {
 	struct exchange *from = exchange_find(client->vhost, source);
 	struct exchange *to = exchange_find(client->vhost, destination);
 
+	*survives = (from == NULL || from->durable) && (to == NULL || to->durable);
 	if (from == NULL || to == NULL)
 		return NULL;
 	return binding_remove(from, NULL, to, key, arguments);
@@ -134,7 +139,8 @@ take(const struct client *client, struct span source, struct span destination, s
 
 /* What bind and unbind share: names and rights. */
 static const struct error *
-change_binding(const struct method_call *call, const amqp_exchange_bind_t *args, change_fn *change)
+change_binding(const struct method_call *call, const amqp_exchange_bind_t *args, change_fn *change,
+    bool *survives)
 {
 	const struct client *client = &call->conn->client;
 	uint8_t source_buf[255], destination_buf[255];
@@ -152,7 +158,8 @@ change_binding(const struct method_call *call, const amqp_exchange_bind_t *args,
 	if (err == NULL)
 		err = name_table(&args->arguments, &arguments);
 	if (err == NULL)
-		err = change(client, source, destination, codec_span(args->routing_key), arguments);
+		err = change(client, source, destination, codec_span(args->routing_key), arguments,
+		    survives);
 	table_free(&arguments);
 	return err;
 }
@@ -161,10 +168,11 @@ const struct error *
 exchange_on_bind(const struct method_call *call)
 {
 	const amqp_exchange_bind_t *args = call->decoded;
-	const struct error *err = change_binding(call, args, add);
+	bool survives;
+	const struct error *err = change_binding(call, args, add, &survives);
 
 	if (err == NULL && !args->nowait)
-		codec_send_empty(call->conn, call->channel_id, AMQP_EXCHANGE_BIND_OK_METHOD);
+		park_object_answer(call, survives, AMQP_EXCHANGE_BIND_OK_METHOD, NULL);
 	return err;
 }
 
@@ -178,9 +186,10 @@ exchange_on_unbind(const struct method_call *call)
 		.routing_key = args->routing_key,
 		.arguments = args->arguments,
 	};
-	const struct error *err = change_binding(call, &same, take);
+	bool survives;
+	const struct error *err = change_binding(call, &same, take, &survives);
 
 	if (err == NULL && !args->nowait)
-		codec_send_empty(call->conn, call->channel_id, AMQP_EXCHANGE_UNBIND_OK_METHOD);
+		park_object_answer(call, survives, AMQP_EXCHANGE_UNBIND_OK_METHOD, NULL);
 	return err;
 }

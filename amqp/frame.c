@@ -14,6 +14,7 @@
 #include "amqp/codec.h"
 #include "amqp/connection.h"
 #include "amqp/method.h"
+#include "amqp/park.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "broker/broker.h"
@@ -171,7 +172,13 @@ call_method(struct connection *c, struct channel *ch, uint16_t channel, const st
     struct span raw)
 {
 	struct method_call call = {
-		.conn = c, .ch = ch, .channel_id = channel, .method = m, .raw = raw
+		.conn = c,
+		.ch = ch,
+		.channel_id = channel,
+		.method = m,
+		.raw = raw,
+		.frame = span_of(raw.p - FRAME_HEAD - METHOD_HEAD,
+		    raw.n + FRAME_OVERHEAD + METHOD_HEAD),
 	};
 	uint32_t id = METHOD_ID(m->class_id, m->method_id);
 	const struct error *e;
@@ -233,7 +240,7 @@ frame_on_zero(struct connection *c, const uint8_t *frame, uint32_t size)
 
 	if (c->state == CONN_OPEN && frame[0] == FRAME_METHOD && size >= METHOD_HEAD &&
 	    get_be32(payload) == AMQP_CONNECTION_CLOSE_METHOD &&
-	    ((c->parked_bytes > 0 && park_delays_close(c)) || connection_must_wait(c)))
+	    ((c->parked_count > 0 && park_delays_close(c)) || connection_must_wait(c)))
 		return 0;
 	switch (frame[0]) {
 	case FRAME_METHOD:
@@ -410,6 +417,8 @@ content_frame(struct connection *c, struct channel *ch, const uint8_t *frame, ui
 	const struct error *e;
 
 	if (frame[0] == FRAME_HEADER && ch->content_state == CONTENT_HEADER) {
+		if (unlikely(c->amqp->hold != STORE_FINE) && park_header(ch, frame, size))
+			return;
 		e = channel_on_header(ch, frame, size);
 	} else if (frame[0] == FRAME_BODY && ch->content_state == CONTENT_BODY) {
 		e = channel_on_body(ch, frame, size);

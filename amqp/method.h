@@ -26,6 +26,7 @@ struct method_call {
 	const struct method *method;
 	void *decoded;
 	struct span raw;
+	struct span frame;	/* as it came, whole; of those that come alone */
 };
 typedef const struct error *method_fn(const struct method_call *call);
 

@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Channels that a memory alarm keeps from publishing (DESIGN: ownership, bounds, back pressure).
+ * Frames of parked channels: kept as they came, and handled when the channel goes on. See the header.
  *
- * Over the watermark a channel that publishes is parked: its frames are kept as they came, from
- * that publish on, because an ack behind a publish may mean that the result is published. The
- * connection goes on to be read for its other channels, until it holds most_parked() bytes of such
- * frames. A channel that also takes messages may go on with as many publishes as deliveries it
- * held when the alarm began or got since: it adds no more than it takes, and its acks are reached.
- * Over the hard limit that ends, and one that holds deliveries is closed, so that they go back.
- *
- * connection.close waits for parked channels of its connection as if all had been read in order,
- * so that what was published before it is not lost; but not where the connection holds deliveries:
- * these go back now. What is dropped is counted and logged.
- *
- * amqp->parked is in the order of parking, but those that may go on before the alarm ends stand at
- * the head, or the first that may not would keep them from their acks: who got a delivery, and
- * with each new alarm (the counts begin anew) and after the hard limit all that have an allowance. */
+ * A channel stands on exactly one list of amqp->parked, by what it waits for. connection.close waits for parked channels
+ * of its connection as if all had been read in order, so that what was published before it is not lost; but not where
+ * an alarm holds them and the connection holds deliveries: these go back now. What is dropped is counted and logged. */
+#include "amqp/park.h"
+
 #include <assert.h>
 #include <stdlib.h>
 
@@ -24,12 +15,16 @@
 #include "broker/broker.h"
 
 enum {
-	PARKED_MAX = 256 << 10,      /* bytes of frames a connection */
-	PARKED_FEW = 16 << 10,       /* the same, where many of them are what memory is short of */
-	PARKED_LOW = PARKED_MAX / 2, /* reading goes on */
-	RUN_BYTES = 256 << 10,       /* replayed in one turn */
-	RUN_CHANNELS = 64
+	PARKED_MAX = 256 << 10,     /* bytes of frames a connection */
+	PARKED_FEW = 16 << 10,      /* the same, where many of them are what memory is short of */
+	PARKED_LOW = PARKED_MAX / 2 /* reading goes on */
 };
+
+bool
+park_is_alarm(const struct amqp *a)
+{
+	return memory_short(&a->broker->memory) || a->hold_text != NULL;
+}
 
 /* --- keeping ------------------------------------------------------------ */
 
@@ -57,6 +52,7 @@ drop(struct parked *k)
 {
 	mem_sub(MEM_INPUT, k->cap);
 	free(k->p);
+	free(k->answer);
 	*k = (struct parked){ 0 };
 }
 
@@ -102,6 +98,9 @@ uncount(struct connection *c, size_t n)
 void
 channel_keep_parked(struct channel *ch, const uint8_t *frame, size_t n)
 {
+	assert(ch->is_parked);
+	if (n == 0)
+		return;
 	if (!reserve(&ch->parked, n)) {
 		connection_refuse(ch->conn, ch->id,
 		    error_make(E_RESOURCE_ERROR, "no memory for frames of a blocked channel"), 0,
@@ -113,29 +112,42 @@ channel_keep_parked(struct channel *ch, const uint8_t *frame, size_t n)
 	count(ch->conn, n);
 }
 
-/* Off the list; what it kept is the caller's. */
-static struct parked
-unpark(struct channel *ch)
+/* --- on the lists and off them ------------------------------------------ */
+
+void
+park_put(struct channel *ch, enum park_reason reason)
+{
+	if (ch->is_parked)
+		TAILQ_REMOVE(&ch->conn->amqp->parked[ch->parked_for], ch, parked_link);
+	else
+		ch->conn->parked_count++;
+	ch->is_parked = true;
+	ch->parked_for = reason;
+	TAILQ_INSERT_TAIL(&ch->conn->amqp->parked[reason], ch, parked_link);
+}
+
+struct parked
+park_take(struct channel *ch)
 {
 	struct parked k = ch->parked;
 
-	TAILQ_REMOVE(&ch->conn->amqp->parked, ch, parked_link);
+	TAILQ_REMOVE(&ch->conn->amqp->parked[ch->parked_for], ch, parked_link);
 	ch->is_parked = false;
 	ch->parked = (struct parked){ 0 };
+	ch->conn->parked_count--;
 	uncount(ch->conn, k.n - k.at);
 	return k;
 }
 
-/* Frames that nobody will handle any more. */
-static void
-lose(struct connection *c, uint16_t id, struct parked *k)
+void
+park_lose(struct connection *c, uint16_t id, struct parked *k)
 {
 	size_t n = k->n - k->at;
 
 	if (n > 0) {
 		c->amqp->broker->stats.parked_dropped += n;
 		connection_log(c, LOG_WARNING,
-		    "channel %u: %zu bytes of frames that waited for memory were dropped", id, n);
+		    "channel %u: %zu bytes of frames that waited were dropped", id, n);
 	}
 	drop(k);
 }
@@ -147,146 +159,66 @@ park_forget(struct channel *ch)
 
 	if (!ch->is_parked)
 		return;
-	k = unpark(ch);
-	lose(ch->conn, ch->id, &k);
+	k = park_take(ch);
+	park_lose(ch->conn, ch->id, &k);
+}
+
+/* Waits of the store end by themselves, but for those at a full disk. */
+static bool
+waits_for_alarm(const struct channel *ch)
+{
+	return ch->parked_for == PARK_MEMORY ||
+	       (ch->parked_for == PARK_STORE && ch->conn->amqp->hold_text != NULL);
 }
 
 bool
 park_delays_close(struct connection *c)
 {
+	bool holds_deliveries = false;
+
 	for (uint32_t i = 0; i < c->channel_slots; i++) {
-		if (c->channel[i] != NULL && session_unacked(&c->channel[i]->session) > 0)
-			return false;
+		struct channel *ch = c->channel[i];
+
+		if (ch == NULL)
+			continue;
+		if (ch->is_parked && !waits_for_alarm(ch)) {
+			holds_deliveries = false;
+			break;
+		}
+		holds_deliveries |= session_unacked(&ch->session) > 0;
 	}
+	if (holds_deliveries)
+		return false;
 	transport_pause(c->io, PAUSE_PARKED);
 	return true;
 }
 
-/* --- parking ------------------------------------------------------------ */
-
-/* The session counts deliveries up all the time; with each alarm the count begins anew. */
-static uint64_t
-allowance(struct channel *ch)
-{
-	struct session *s = &ch->session;
-	uint64_t alarm = s->broker->memory.alarms;
-
-	if (ch->alarm != alarm) {
-		ch->alarm = alarm;
-		s->allowance = session_unacked(s);
-	}
-	return s->allowance;
-}
-
-static void
-park(struct channel *ch)
-{
-	struct connection *c = ch->conn;
-
-	ch->is_parked = true;
-	ch->parked_since_ms = c->amqp->broker->now_ms;
-	TAILQ_INSERT_TAIL(&c->amqp->parked, ch, parked_link);
-	c->amqp->broker->stats.parked++;
-	c->amqp->told_blocked = true;
-	connection_tell_blocked(c, "low on memory");
-}
-
-static const struct error *
-too_short(const struct channel *ch)
-{
-	ch->conn->amqp->broker->stats.alarm_closed++;
-	return error_make(E_PRECONDITION_FAILED,
-	    "memory is short: the channel publishes while it holds %u unacknowledged messages",
-	    session_unacked(&ch->session));
-}
-
-bool
-channel_park(struct channel *ch, const uint8_t *frame, size_t n, const struct error **error)
-{
-	struct session *s = &ch->session;
-	struct memory *memory = &s->broker->memory;
-
-	*error = NULL;
-	(void)memory_check(memory, s->broker->now_ms);
-	if (!memory_short(memory))
-		return false;
-	if (memory->state == MEMORY_HARD && session_unacked(s) > 0) {
-		*error = too_short(ch);
-		return true;
-	}
-	if (memory->state == MEMORY_HIGH && allowance(ch) > 0) {
-		s->allowance--;
-		return false;
-	}
-	park(ch);
-	channel_keep_parked(ch, frame, n);
-	return true;
-}
-
-void
-park_on_delivery(struct channel *ch)
-{
-	struct parked_list *list = &ch->conn->amqp->parked;
-
-	assert(ch->is_parked);
-	TAILQ_REMOVE(list, ch, parked_link);
-	TAILQ_INSERT_HEAD(list, ch, parked_link);
-}
-
-static bool
-may_go_on(struct channel *ch)
-{
-	return !memory_short(&ch->session.broker->memory) || allowance(ch) > 0;
-}
-
-void
-park_on_room(struct channel *ch)
-{
-	/* over the hard limit nobody goes on, and those that hold deliveries have to be first */
-	if (ch->session.broker->memory.state != MEMORY_HARD && may_go_on(ch))
-		park_on_delivery(ch);
-}
-
 /* --- going on ----------------------------------------------------------- */
-
-/* Those that may not go on move behind those that may. */
-static void
-order_anew(struct amqp *a)
-{
-	struct channel *last = TAILQ_LAST(&a->parked, parked_list), *ch = NULL, *next;
-
-	for (next = TAILQ_FIRST(&a->parked); next != NULL && ch != last;) {
-		ch = next;
-		next = TAILQ_NEXT(ch, parked_link);
-		if (may_go_on(ch))
-			continue;
-		TAILQ_REMOVE(&a->parked, ch, parked_link);
-		TAILQ_INSERT_TAIL(&a->parked, ch, parked_link);
-	}
-}
 
 /* The frames that were not replayed wait on: behind one that was parked again, or as they were. */
 static void
-keep_rest(struct amqp *a, struct channel *ch, struct parked *k)
+keep_rest(struct channel *ch, struct parked *k, enum park_reason reason)
 {
+	struct parked_list *list;
+
 	if (ch->is_parked) {
 		channel_keep_parked(ch, k->p + k->at, k->n - k->at);
 		drop(k);
 		return;
 	}
-	ch->is_parked = true;
+	park_put(ch, reason == PARK_MEMORY ? PARK_MEMORY : PARK_DUE);
 	ch->parked = *k;
-	if (may_go_on(ch))
-		TAILQ_INSERT_HEAD(&a->parked, ch, parked_link);
-	else
-		TAILQ_INSERT_TAIL(&a->parked, ch, parked_link);
+	list = &ch->conn->amqp->parked[ch->parked_for];
+	if (reason != PARK_MEMORY || park_memory_goes_on(ch)) {
+		TAILQ_REMOVE(list, ch, parked_link);
+		TAILQ_INSERT_HEAD(list, ch, parked_link);
+	}
 	count(ch->conn, k->n - k->at);
 }
 
-/* Handles kept frames up to and with the next one after which the channel is open. On one that is
- * not they cannot wait: all are dropped but those that close it and open it again. */
-static void
-replay(struct connection *c, uint16_t id, struct parked *k)
+/* All are dropped on a channel that is not open, but those that close it and open it again. */
+void
+park_replay(struct connection *c, uint16_t id, struct parked *k)
 {
 	struct channel *ch;
 
@@ -297,19 +229,17 @@ replay(struct connection *c, uint16_t id, struct parked *k)
 	    k->at < k->n && c->state == CONN_OPEN && (ch == NULL || ch->state != CHANNEL_OPEN));
 }
 
-/* Handles at most `budget` bytes of what the channel kept, at least one frame; returns how many.
- * The channel may be closed by them, another one opened under its number, or the connection be
- * gone: it lives until the end of the turn. */
-static size_t
-resume(struct amqp *a, struct channel *ch, size_t budget, struct frame_share *share)
+size_t
+park_resume(struct amqp *a, struct channel *ch, size_t budget, struct frame_share *share)
 {
 	struct connection *c = ch->conn;
+	enum park_reason reason = ch->parked_for;
 	uint16_t id = ch->id;
-	struct parked k = unpark(ch);
+	struct parked k = park_take(ch);
 	size_t start = k.at;
 
 	while (k.at < k.n && k.at - start < budget && c->state == CONN_OPEN) {
-		replay(c, id, &k);
+		park_replay(c, id, &k);
 		ch = connection_channel(c, id);
 		if ((ch != NULL && ch->is_parked) || (c->io->paused & PAUSE_OUTPUT) != 0 ||
 		    frame_share_used(c, share))
@@ -317,95 +247,60 @@ resume(struct amqp *a, struct channel *ch, size_t budget, struct frame_share *sh
 	}
 	budget = k.at - start;
 	if (k.at < k.n && c->state == CONN_OPEN)
-		keep_rest(a, connection_channel(c, id), &k);
+		keep_rest(connection_channel(c, id), &k, reason);
 	else
-		lose(c, id, &k);
-	if (c->parked_bytes == 0 && !memory_short(&a->broker->memory))
+		park_lose(c, id, &k);
+	if (c->parked_count == 0 && !park_is_alarm(a))
 		connection_tell_unblocked(c);
 	return budget;
 }
 
-static void
-close_holder(struct channel *ch)
-{
-	struct connection *c = ch->conn;
-	uint16_t id = ch->id;
-	struct parked k = unpark(ch);
-
-	connection_refuse(c, id, too_short(ch), 60, 40);
-	/* the client may have closed it too, and waits for the answer to that */
-	replay(c, id, &k);
-	lose(c, id, &k);
-}
-
-/* Hard limit: those that hold deliveries are closed. All were looked at once when it began; later
- * it is those at the head. True: there are more. */
+/* Those that wait for nothing but their share. */
 static bool
-close_holders(struct amqp *a)
+run_due(struct amqp *a, size_t *left, struct frame_share *share)
 {
-	bool scan = !a->hard_seen;
-	struct channel *ch = TAILQ_FIRST(&a->parked), *next;
-	unsigned closed = 0;
+	struct parked_list *list = &a->parked[PARK_DUE];
+	struct channel *ch;
+	size_t before = *left, used;
 
-	for (; ch != NULL && closed < RUN_CHANNELS; ch = next) {
-		next = TAILQ_NEXT(ch, parked_link);
-		if (session_unacked(&ch->session) > 0) {
-			close_holder(ch);
-			closed++;
-		} else if (!scan)
-			return false;
+	for (unsigned i = 0; i<PARK_RUN_CHANNELS && * left> 0; i++) {
+		if ((ch = TAILQ_FIRST(list)) == NULL)
+			break;
+		if ((ch->conn->io->paused & PAUSE_OUTPUT) != 0) {
+			park_put(ch, PARK_DUE); /* behind the others */
+			continue;
+		}
+		used = park_resume(a, ch, *left, share);
+		*left -= used < *left ? used : *left;
+		if (frame_share_used(ch->conn, share))
+			*left = 0;
 	}
-	a->hard_seen = ch == NULL;
-	return ch != NULL;
+	return *left < before && !TAILQ_EMPTY(list);
 }
 
-/* Connections that were told of the alarm and whose parked channels went in another way. */
+/* Connections that were told of an alarm and whose parked channels went in another way. */
 static void
 tell_all(struct amqp *a)
 {
 	struct connection *c;
 
-	LIST_FOREACH (c, &a->connections, link) {
-		if (c->parked_bytes == 0)
-			connection_tell_unblocked(c);
-	}
+	LIST_FOREACH (c, &a->connections, link)
+		connection_tell_unblocked(c);
 	a->told_blocked = false;
 }
 
 bool
 parked_run(struct amqp *a)
 {
-	struct memory *memory = &a->broker->memory;
 	struct frame_share share = { 0 };
-	size_t left = RUN_BYTES, used;
-	struct channel *ch;
+	size_t left = PARK_RUN_BYTES;
+	bool more;
 
-	(void)memory_check(memory, a->broker->now_ms);
-	if (memory->state == MEMORY_HARD) {
-		a->alarm_seen = 0;
-		return close_holders(a);
-	}
-	a->hard_seen = false;
-	if (memory->state == MEMORY_HIGH && a->alarm_seen != memory->alarms)
-		order_anew(a);
-	a->alarm_seen = memory->alarms;
-	for (unsigned i = 0; i < RUN_CHANNELS && left > 0 && (ch = TAILQ_FIRST(&a->parked)) != NULL;
-	     i++) {
-		if (!may_go_on(ch))
-			return false;
-		if ((ch->conn->io->paused & PAUSE_OUTPUT) != 0) {
-			/* its turn comes when it has taken its output: park_on_room */
-			TAILQ_REMOVE(&a->parked, ch, parked_link);
-			TAILQ_INSERT_TAIL(&a->parked, ch, parked_link);
-			continue;
-		}
-		used = resume(a, ch, left, &share);
-		left -= used < left ? used : left;
-		if (frame_share_used(ch->conn, &share))
-			left = 0;
-		(void)memory_check(memory, a->broker->now_ms);
-	}
-	if (TAILQ_EMPTY(&a->parked) && a->told_blocked && !memory_short(memory))
+	park_store_run(a);
+	more = run_due(a, &left, &share);
+	more |= park_memory_run(a, &left, &share);
+	if (a->told_blocked && !park_is_alarm(a) && TAILQ_EMPTY(&a->parked[PARK_MEMORY]) &&
+	    TAILQ_EMPTY(&a->parked[PARK_STORE]) && TAILQ_EMPTY(&a->parked[PARK_DUE]))
 		tell_all(a);
-	return left < RUN_BYTES && !TAILQ_EMPTY(&a->parked) && memory->state != MEMORY_HARD;
+	return more;
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "amqp/channel.h"
+#include "amqp/confirm_wait.h"
 #include "amqp/frame.h"
 #include "amqp/reply_to.h"
 #include "amqp/tx.h"
@@ -95,6 +96,8 @@ channel_publish_fast(struct channel *ch, const uint8_t *p, const uint8_t *end, s
 	if (unlikely(
 	        props_scan(span_of(f.header + 19, f.header_len - FRAME_OVERHEAD - 12), &pr) != 0))
 		return false;
+	if (unlikely(c->amqp->hold != STORE_FINE) && pr.delivery_mode == 2)
+		return false; /* parked at its header */
 	m = msg_try_new(f.names_len + (size_t)(f.end - f.header));
 	if (unlikely(m == NULL))
 		return false;
@@ -263,6 +266,22 @@ channel_unroutable(struct channel *ch, struct msg *m, bool mandatory)
 	}
 }
 
+/* A confirm for what was handed on; it leaves when `wait` is reached. */
+static const struct error *
+open_confirm(struct channel *ch, struct store_wait wait)
+{
+	bool settled = wait.lsn == 0;
+	uint64_t tag = confirm_open(&ch->confirms, settled);
+
+	if (tag == 0)
+		return error_make(E_RESOURCE_ERROR, "too many unconfirmed messages on one channel");
+	if (settled)
+		channel_mark_confirming(ch);
+	else
+		confirm_wait_add(ch, tag, wait);
+	return NULL;
+}
+
 static const struct error *
 hand_on(
     struct channel *ch, struct msg *m, const struct route *route, uint64_t due_ms, bool mandatory)
@@ -270,18 +289,15 @@ hand_on(
 	struct broker *b = ch->conn->amqp->broker;
 	uint32_t queues = route->count;
 	const struct error *err = NULL;
+	struct store_wait wait = { 0 };
 
 	if (ch->mode == MODE_TX)
 		return tx_publish(ch, m, route, due_ms, mandatory);
 	if (unlikely(queues == 0))
 		channel_unroutable(ch, m, mandatory);
-	(void)publish_deliver(b, m, route, due_ms);
-	if (ch->mode == MODE_CONFIRM) {
-		if (confirm_open(&ch->confirms, true) == 0)
-			err = error_make(
-			    E_RESOURCE_ERROR, "too many unconfirmed messages on one channel");
-		channel_mark_confirming(ch);
-	}
+	(void)publish_deliver(b, m, route, due_ms, &wait);
+	if (ch->mode == MODE_CONFIRM)
+		err = open_confirm(ch, wait);
 	/* A turn takes in a bounded number of bytes, but each message may become many entries. */
 	if (unlikely(queues > FANOUT_CHECK))
 		(void)memory_check(&b->memory, b->now_ms);

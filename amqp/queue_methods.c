@@ -5,17 +5,19 @@
 #include "amqp/codec.h"
 #include "amqp/method.h"
 #include "amqp/names.h"
+#include "amqp/park.h"
 #include "amqp/reply_to.h"
 #include "broker/binding.h"
 #include "broker/exchange.h"
 #include "broker/permission.h"
+#include "broker/persist.h"
 #include "broker/queue.h"
 #include "broker/table.h"
 #include "broker/vhost.h"
 
 static void
-send_declare_ok(
-    const struct method_call *call, struct span name, uint64_t messages, uint32_t consumers)
+send_declare_ok(const struct method_call *call, struct span name, uint64_t messages,
+    uint32_t consumers, bool durable)
 {
 	amqp_queue_declare_ok_t ok = {
 		.queue = codec_bytes(name),
@@ -23,7 +25,7 @@ send_declare_ok(
 		.consumer_count = consumers,
 	};
 
-	codec_send(call->conn, call->channel_id, AMQP_QUEUE_DECLARE_OK_METHOD, &ok);
+	park_object_answer(call, durable, AMQP_QUEUE_DECLARE_OK_METHOD, &ok);
 }
 
 /* The pseudo queue of direct reply-to, and addresses, answer as if they were queues, so that who
@@ -39,7 +41,7 @@ declare_reply_to(const struct method_call *call, struct span name)
 		    E_NOT_FOUND, "no queue '%.*s' in vhost '%s'", SPAN_FMT(name), vh->name);
 	name_declared(call->ch, name);
 	if (!args->nowait)
-		send_declare_ok(call, name, 0, 1);
+		send_declare_ok(call, name, 0, 1, false);
 	return NULL;
 }
 
@@ -85,7 +87,7 @@ queue_on_declare(const struct method_call *call)
 	name = span_of(q->name, q->name_len);
 	name_declared(call->ch, name);
 	if (!args->nowait)
-		send_declare_ok(call, name, q->ready, q->consumer_count);
+		send_declare_ok(call, name, q->ready, q->consumer_count, q->durable);
 	return NULL;
 }
 
@@ -98,12 +100,13 @@ bind_key(const struct channel *ch, amqp_bytes_t queue, amqp_bytes_t key)
 	return codec_span(key);
 }
 
+/* *survives: whether the binding does. */
 typedef const struct error *change_fn(const struct client *client, struct span queue,
-    struct span exchange, struct span key, const struct table *arguments);
+    struct span exchange, struct span key, const struct table *arguments, bool *survives);
 
 static const struct error *
 add(const struct client *client, struct span queue, struct span exchange, struct span key,
-    const struct table *arguments)
+    const struct table *arguments, bool *survives)
 {
 	struct exchange *x;
 	struct queue *q;
@@ -113,18 +116,20 @@ add(const struct client *client, struct span queue, struct span exchange, struct
 		err = queue_lookup(client->vhost, queue, client, &q);
 	if (err == NULL)
 		err = binding_add(x, q, NULL, key, arguments);
+	*survives = err == NULL && x->durable && q->durable;
 	return err;
 }
 
 /* What is not there is unbound already, whoever owns the queue. */
 static const struct error *
 take(const struct client *client, struct span queue, struct span exchange, struct span key,
-    const struct table *arguments)
+    const struct table *arguments, bool *survives)
 {
 	struct exchange *x = exchange_find(client->vhost, exchange);
 	struct queue *q = queue_find(client->vhost, queue);
 	const struct error *err;
 
+	*survives = (x == NULL || x->durable) && (q == NULL || q->durable);
 	if (x == NULL || q == NULL || !binding_exists(x, q, NULL, key, arguments))
 		return NULL;
 	err = queue_lookup(client->vhost, queue, client, &q);
@@ -135,7 +140,8 @@ take(const struct client *client, struct span queue, struct span exchange, struc
 
 /* What bind and unbind share: names and rights. */
 static const struct error *
-change_binding(const struct method_call *call, const amqp_queue_bind_t *args, change_fn *change)
+change_binding(const struct method_call *call, const amqp_queue_bind_t *args, change_fn *change,
+    bool *survives)
 {
 	const struct client *client = &call->conn->client;
 	uint8_t queue_buf[255], exchange_buf[255];
@@ -155,7 +161,7 @@ change_binding(const struct method_call *call, const amqp_queue_bind_t *args, ch
 		err = name_table(&args->arguments, &arguments);
 	if (err == NULL)
 		err = change(client, queue, exchange,
-		    bind_key(call->ch, args->queue, args->routing_key), arguments);
+		    bind_key(call->ch, args->queue, args->routing_key), arguments, survives);
 	table_free(&arguments);
 	return err;
 }
@@ -164,10 +170,11 @@ const struct error *
 queue_on_bind(const struct method_call *call)
 {
 	const amqp_queue_bind_t *args = call->decoded;
-	const struct error *err = change_binding(call, args, add);
+	bool survives;
+	const struct error *err = change_binding(call, args, add, &survives);
 
 	if (err == NULL && !args->nowait)
-		codec_send_empty(call->conn, call->channel_id, AMQP_QUEUE_BIND_OK_METHOD);
+		park_object_answer(call, survives, AMQP_QUEUE_BIND_OK_METHOD, NULL);
 	return err;
 }
 
@@ -181,10 +188,11 @@ queue_on_unbind(const struct method_call *call)
 		.routing_key = args->routing_key,
 		.arguments = args->arguments,
 	};
-	const struct error *err = change_binding(call, &same, take);
+	bool survives;
+	const struct error *err = change_binding(call, &same, take, &survives);
 
 	if (err == NULL)
-		codec_send_empty(call->conn, call->channel_id, AMQP_QUEUE_UNBIND_OK_METHOD);
+		park_object_answer(call, survives, AMQP_QUEUE_UNBIND_OK_METHOD, NULL);
 	return err;
 }
 
@@ -193,6 +201,7 @@ queue_on_purge(const struct method_call *call)
 {
 	const amqp_queue_purge_t *args = call->decoded;
 	const struct client *client = &call->conn->client;
+	struct store_wait wait = { 0 };
 	amqp_queue_purge_ok_t ok;
 	struct span name;
 	struct queue *q;
@@ -205,8 +214,11 @@ queue_on_purge(const struct method_call *call)
 	if (err != NULL)
 		return err;
 	ok.message_count = queue_purge(q);
-	if (!args->nowait)
-		codec_send(call->conn, call->channel_id, AMQP_QUEUE_PURGE_OK_METHOD, &ok);
+	if (args->nowait)
+		return NULL;
+	if (q->durable)
+		wait = persist_all_wait(client->broker);
+	park_answer(call, wait, AMQP_QUEUE_PURGE_OK_METHOD, &ok);
 	return NULL;
 }
 
@@ -219,6 +231,7 @@ queue_on_delete(const struct method_call *call)
 	uint8_t buf[255];
 	struct span name;
 	struct queue *q;
+	bool survives = true;
 	const struct error *err = name_queue(call->ch, args->queue, &name);
 
 	if (err != NULL)
@@ -228,10 +241,12 @@ queue_on_delete(const struct method_call *call)
 	/* a missing one is deleted already */
 	if (err == NULL && queue_find(client->vhost, name) != NULL) {
 		err = queue_lookup(client->vhost, name, client, &q);
-		if (err == NULL)
+		if (err == NULL) {
+			survives = q->durable;
 			err = queue_delete(q, args->if_unused, args->if_empty, &ok.message_count);
+		}
 	}
 	if (err == NULL && !args->nowait)
-		codec_send(call->conn, call->channel_id, AMQP_QUEUE_DELETE_OK_METHOD, &ok);
+		park_object_answer(call, survives, AMQP_QUEUE_DELETE_OK_METHOD, &ok);
 	return err;
 }

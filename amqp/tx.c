@@ -16,8 +16,11 @@
 #include "amqp/channel.h"
 #include "amqp/codec.h"
 #include "amqp/method.h"
+#include "amqp/park.h"
 #include "base/mem.h"
 #include "broker/queue.h"
+
+enum { SETTLE_COST = 32 }; /* most bytes that a settlement takes in the record of the commit */
 
 struct tx_publish {
 	TAILQ_ENTRY(tx_publish) link;
@@ -167,6 +170,7 @@ tx_settle(struct channel *ch, uint64_t tag, bool multiple, enum settle how)
 
 	if (err != NULL || tx->set.count == before)
 		return err;
+	tx->bytes += (uint64_t)(tx->set.count - before) * SETTLE_COST;
 	if (tx->run_count > 0 && tx->run[tx->run_count - 1].how == how) {
 		tx->run[tx->run_count - 1].end = tx->set.count;
 		return check_size(tx);
@@ -198,17 +202,22 @@ commit_publish(struct channel *ch, struct tx_publish *p, struct route *route)
 	}
 	if (route->count == 0)
 		channel_unroutable(ch, m, p->mandatory);
-	(void)publish_deliver(b, m, route, due_ms);
+	(void)publish_deliver(b, m, route, due_ms, NULL);
 }
 
-void
+/* All of it is one record of the store: after a crash it is there or it is not. */
+struct store_wait
 tx_commit(struct channel *ch)
 {
+	struct store *store = ch->session.broker->store;
+	struct store_wait wait = { 0 };
 	struct tx *tx = ch->tx;
 	struct route route = { .count = 0, .queue = NULL };
 	struct tx_publish *p;
 	uint32_t at = 0;
 
+	if (store != NULL)
+		store_begin(store);
 	if (tx->publish_count > 0)
 		route.queue = xmalloc((tx->widest + 1u) * sizeof *route.queue);
 	while ((p = TAILQ_FIRST(&tx->publishes)) != NULL) {
@@ -222,6 +231,9 @@ tx_commit(struct channel *ch)
 	}
 	tx->set.count = 0;
 	clear(tx);
+	if (store != NULL)
+		wait = store_end(store);
+	return wait;
 }
 
 /* --- methods ------------------------------------------------------------ */
@@ -255,8 +267,7 @@ tx_on_commit(const struct method_call *call)
 
 	if (err != NULL)
 		return err;
-	tx_commit(call->ch);
-	codec_send_empty(call->conn, call->ch->id, AMQP_TX_COMMIT_OK_METHOD);
+	park_answer(call, tx_commit(call->ch), AMQP_TX_COMMIT_OK_METHOD, NULL);
 	return NULL;
 }
 

@@ -12,6 +12,7 @@
 #include "broker/msg.h"
 #include "broker/route.h"
 #include "broker/session.h"
+#include "store/store.h"
 
 struct channel;
 struct tx;
@@ -28,6 +29,7 @@ const struct error *tx_publish(struct channel *ch, struct msg *m, const struct r
     uint64_t due_ms, bool mandatory) MUSTUSE;
 const struct error *tx_settle(
     struct channel *ch, uint64_t tag, bool multiple, enum settle how) MUSTUSE;
-void tx_commit(struct channel *ch);
+/* What commit-ok has to wait for. */
+struct store_wait tx_commit(struct channel *ch) MUSTUSE;
 
 #endif

@@ -54,6 +54,7 @@ struct http_conn {
 	uint64_t since_ms;       /* accepted, or the last complete request */
 	bool ended;              /* shut down by us */
 	bool answering;          /* the output is ours, not evhttp's */
+	bool deferred;           /* the answer comes later */
 	TAILQ_ENTRY(http_conn) link;
 };
 
@@ -120,7 +121,7 @@ make_room(struct http *h, uint64_t now_ms)
 	TAILQ_FOREACH (c, &h->conns, link) {
 		if (n == EVICT || now_ms < c->since_ms + HTTP_SILENT_MS)
 			break;
-		if (c->ended)
+		if (c->ended || c->deferred)
 			continue;
 		end(c);
 		n++;
@@ -219,7 +220,7 @@ sweep(struct http *h, uint64_t now_ms)
 		next = TAILQ_NEXT(c, link);
 		if (is_dead(c)) {
 			conn_free(h, c);
-		} else if (!c->ended && now_ms >= c->since_ms + HTTP_REQUEST_MS) {
+		} else if (!c->ended && !c->deferred && now_ms >= c->since_ms + HTTP_REQUEST_MS) {
 			h->stats.timed_out++;
 			end(c);
 		}
@@ -309,6 +310,33 @@ on_request(struct evhttp_request *req, void *arg)
 	c->answering = true;
 	h->fn(h->arg, req, &peer);
 	c->answering = false;
+}
+
+/* evhttp ends the process when it reads something while an answer is due, so it has to read nothing; that also ends its
+ * time limit. Sending the answer makes it read again. */
+void
+http_defer(struct http *h, struct evhttp_request *req)
+{
+	struct bufferevent *bev =
+	    evhttp_connection_get_bufferevent(evhttp_request_get_connection(req));
+	struct http_conn *c = find_conn(h, bev);
+
+	assert(c != NULL && !c->deferred);
+	c->deferred = true;
+	(void)bufferevent_disable(bev, EV_READ);
+}
+
+void
+http_resume(struct http *h, struct evhttp_request *req)
+{
+	struct http_conn *c =
+	    find_conn(h, evhttp_connection_get_bufferevent(evhttp_request_get_connection(req)));
+
+	assert(c != NULL && c->deferred);
+	c->deferred = false;
+	c->since_ms = h->loop->now_ms;
+	TAILQ_REMOVE(&h->conns, c, link);
+	TAILQ_INSERT_TAIL(&h->conns, c, link);
 }
 
 struct http *

@@ -22,10 +22,10 @@ enum {
 	HTTP_REQUEST_MS =
 	    30 * 1000, /* from one complete request to the next, or to the end of idling */
 	HTTP_HEADERS_MAX = 16 << 10,
-	HTTP_BODY_MAX = 64 << 10 /* read before anybody has logged in; no route takes a body yet */
+	HTTP_BODY_MAX = 64 << 10 /* read before anybody has logged in */
 };
 
-/* A request has come in whole; it is answered before the call returns. */
+/* A request has come in whole; it is answered before the call returns, or deferred. */
 typedef void http_fn(void *arg, struct evhttp_request *req, const struct transport_addr *peer);
 
 struct http_stats {
@@ -39,6 +39,11 @@ void http_free(struct http **hp);
 /* One more port; false: *error is a static text (net/listener.h). */
 bool http_listen(struct http *h, const struct config *cfg, const char *address, uint16_t port,
     const char **error) MUSTUSE;
+
+/* The answer takes longer: until http_resume() no time limit ends the connection, and nothing of it is read. Right before
+ * the answer is sent, http_resume(). Whoever holds a deferred request forgets it before http_free(). */
+void http_defer(struct http *h, struct evhttp_request *req);
+void http_resume(struct http *h, struct evhttp_request *req);
 
 /* The i-th port that is open; false when there is no such one. */
 bool http_port(const struct http *h, unsigned i, struct transport_addr *out);

@@ -8,6 +8,7 @@
 #include "mgmt/http.h"
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/routes.h"
+#include "mgmt/snapshot.h"
 #include "net/loop.h"
 #include "net/transport.h"
 
@@ -56,6 +57,7 @@ mgmt_stop(struct mgmt **mp)
 	if (m == NULL)
 		return;
 	*mp = NULL;
+	snapshot_stop(m);
 	rates_fini(&m->rates);
 	http_free(&m->http);
 	free(m);

@@ -6,6 +6,7 @@
 #include "mgmt/mgmt.h"
 #include "mgmt/rates.h"
 
+struct evhttp_request;
 struct http;
 
 struct mgmt {
@@ -15,6 +16,7 @@ struct mgmt {
 	struct mgmt_node_info node;
 	struct http *http; /* owned */
 	struct rates rates;
+	struct evhttp_request *snapshot; /* deferred: whoever asked for the one that is being made; NULL: nobody */
 };
 
 #endif

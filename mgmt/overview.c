@@ -15,6 +15,7 @@
 #include "mgmt/request.h"
 #include "net/loop.h"
 #include "net/transport.h"
+#include "store/store.h"
 
 #define STAT(name) offsetof(struct broker_stats, name)
 
@@ -232,6 +233,22 @@ all_counters(const struct broker_stats *s)
 }
 
 static json_t *
+store_counters(const struct mgmt *m)
+{
+	struct store_stats s;
+	json_t *o;
+
+	if (m->broker->store == NULL)
+		return json_null();
+	store_stats(m->broker->store, &s);
+	o = json_object();
+#define X(name, kind, help) (void)json_object_set_new(o, #name, json_integer((json_int_t)s.name));
+	STORE_STATS(X)
+#undef X
+	return o;
+}
+
+static json_t *
 loop_counters(const struct mgmt *m)
 {
 	const struct http_stats *h = http_stats(m->http);
@@ -251,11 +268,12 @@ hermes(const struct mgmt *m)
 	char text[160];
 	const char *problem = health_problem(m, text, sizeof text);
 
-	return json_pack("{s:s, s:I, s:I, s:b, s:s?, s:o, s:o, s:o, s:o}", "version",
+	return json_pack("{s:s, s:I, s:I, s:b, s:s?, s:o, s:o, s:o, s:o, s:o}", "version",
 	    m->node.version, "started_ms", (json_int_t)m->node.started_ms, "uptime_ms",
 	    (json_int_t)(m->loop->now_ms - m->node.started_ms), "healthy", problem == NULL,
 	    "problem", problem, "memory", memory(m), "alarms", alarms(m), "counters",
-	    all_counters(&m->broker->stats), "process", loop_counters(m));
+	    all_counters(&m->broker->stats), "process", loop_counters(m), "store",
+	    store_counters(m));
 }
 
 static void

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A request on its way through a handler, and the ways to answer it. Every handler calls exactly one
- * reply_ function. */
+ * reply_ function, or defers the
+ * request (mgmt/http.h) and sees to it that one is called later, with a struct request of its own. */
 #ifndef MGMT_REQUEST_H
 #define MGMT_REQUEST_H
 

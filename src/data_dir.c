@@ -105,6 +105,33 @@ data_dir_open(const char *path, char err[DATA_DIR_ERROR])
 	return fd;
 }
 
+bool
+data_dir_keep(const char *path, int *lock, char err[DATA_DIR_ERROR])
+{
+	char *name = xasprintf("%s/lock", path), owner[24];
+	int fd = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+	free(name);
+	*lock = fd;
+	if (fd < 0 && errno == ENOENT)
+		return true;
+	if (fd < 0) {
+		snprintf(err, DATA_DIR_ERROR, "the lock of %s cannot be opened: %s", path,
+		    strerror(errno));
+		return false;
+	}
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return true;
+	read_owner(fd, owner, sizeof owner);
+	snprintf(err, DATA_DIR_ERROR,
+	    "%s is in use by another process%s%s%s; stop it, or look at a snapshot (hermes "
+	    "snapshot)",
+	    path, owner[0] != '\0' ? " (" : "", owner, owner[0] != '\0' ? ")" : "");
+	close(fd);
+	*lock = -1;
+	return false;
+}
+
 /* Does the file hold a process id and nothing else? *pid is 0 for an empty file. */
 static bool
 read_pid(const char *path, long *pid)

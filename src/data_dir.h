@@ -13,6 +13,10 @@ enum { DATA_DIR_ERROR = 512 };
  * to be closed at the end, or -1 with one line that says why in err. */
 int data_dir_open(const char *path, char err[DATA_DIR_ERROR]) MUSTUSE;
 
+/* Keeps others off a folder that is only read: its lock, if there is one, is taken without writing to it. False: a
+ * process holds it, or it cannot be opened. *lock: to be closed at the end; -1 where there is no lock. */
+bool data_dir_keep(const char *path, int *lock, char err[DATA_DIR_ERROR]) MUSTUSE;
+
 /* The pid file appears whole or not at all: prepare finds out early whether it can be written, publish puts it in
  * place, remove takes it away if it is still ours. What is there and is no pid file is left alone. */
 struct pid_file {

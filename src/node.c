@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Start, turn, stop.
  *
- * Start: data folder, descriptors, log, broker with its topology, then the ports; "agent is ready" when every port
- * accepts. Stop (SIGTERM, SIGINT): no new connections, connection.close 320 to every client, up to STOP_MS for their
- * close-ok, then everything goes in the reverse order. A second signal ends the process at once. */
+ * Start: data folder, descriptors, log, broker, what the store has, topology of the settings, then the ports; "agent is
+ * ready" when every port accepts. Stop (SIGTERM, SIGINT): no new connections, connection.close 320 to every client, up to
+ * STOP_MS for their close-ok, then everything goes in the reverse order, and what is still to be written is synced. A second signal ends the process at once. */
 #include "node.h"
 
 #include <assert.h>
@@ -32,6 +32,7 @@
 #include "net/listener.h"
 #include "net/loop.h"
 #include "net/transport.h"
+#include "node_store.h"
 #include "settings.h"
 
 enum {
@@ -55,6 +56,7 @@ struct node {
 	struct config *cfg;             /* borrowed: in settings */
 	struct loop *loop;              /* owned, as all below */
 	struct broker *broker;
+	struct node_store store;
 	struct amqp *amqp;
 	struct mgmt *mgmt; /* NULL: switched off */
 	struct port port[CONFIG_LISTEN_MAX];
@@ -80,6 +82,8 @@ turn(struct node *n, bool busy)
 	loop_read(l);
 	busy = broker_run(b);
 	busy |= amqp_run(n->amqp);
+	/* Before the flush: the disk works meanwhile. */
+	busy |= node_store_turn(&n->store, l->now_ms);
 	loop_flush(l);
 	/* What a flush made room for is delivered at once, a few times. Where the bounds of a turn are used up
 	 * already, it waits for the next one: sockets are to be read, too. */
@@ -88,6 +92,7 @@ turn(struct node *n, bool busy)
 	     i++) {
 		busy = broker_run(b);
 		busy |= amqp_run(n->amqp);
+		busy |= node_store_turn(&n->store, l->now_ms);
 		loop_flush(l);
 	}
 	amqp_reap(n->amqp);
@@ -105,6 +110,7 @@ on_housekeeping(struct wheel_node *w, uint64_t now_ms)
 	loop_trim(n->loop);
 	mem_trim();
 	(void)memory_check(&n->broker->memory, now_ms);
+	node_store_each_second(&n->store);
 	wheel_arm(n->loop->wheel, w, now_ms + HOUSEKEEPING_MS);
 }
 
@@ -363,7 +369,7 @@ say_ready(const struct node *n)
 static int
 start_all(struct node *n)
 {
-	char err[DATA_DIR_ERROR];
+	char err[DATA_DIR_ERROR], why[STORE_ERROR];
 	int rc;
 
 	if ((n->lock_fd = data_dir_open(n->cfg->data_dir, err)) < 0) {
@@ -379,7 +385,6 @@ start_all(struct node *n)
 	}
 	crash_install();
 	log_info("hermes %s starts, data in %s", HERMES_VERSION, n->cfg->data_dir);
-	log_warning("messages are kept in memory only: they are gone when this node stops");
 	if (n->start->pid_file != NULL &&
 	    !pid_file_prepare(&n->pid_file, n->start->pid_file, err)) {
 		say_failed(n, "%s", err);
@@ -387,6 +392,10 @@ start_all(struct node *n)
 	}
 	n->loop = loop_new();
 	n->broker = broker_new(n->cfg, n->loop->wheel, n->loop->now_ms);
+	if (!node_store_open(&n->store, n->loop, n->broker, n->cfg, why)) {
+		say_failed(n, "data in %s: %s", n->cfg->data_dir, why);
+		return 1;
+	}
 	n->amqp = amqp_new(n->loop, n->broker, n->cfg, HERMES_VERSION);
 	if (!declare(n))
 		return 2;
@@ -414,6 +423,7 @@ stop_all(struct node *n)
 	for (size_t i = 0; i < COUNT_OF(n->signal); i++)
 		if (n->signal[i] != NULL)
 			event_free(n->signal[i]);
+	node_store_close(&n->store);
 	if (n->broker != NULL)
 		broker_free(&n->broker);
 	if (n->loop != NULL)

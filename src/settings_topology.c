@@ -402,6 +402,20 @@ refused(const struct topology_item *t, const char *what, const char *name, const
 	problem(p, t->line, "%s '%.100s': %s", what, name, e->text);
 }
 
+/* What the store had is there already, and stays: then the settings have to agree with it. */
+static void
+not_declared(const struct topology_item *t, const char *what, bool was_there, const struct error *e,
+    struct problems *p)
+{
+	if (was_there)
+		problem(p, t->line,
+		    "%s '%.100s': %s. It is there since an earlier start; delete it, or change its "
+		    "entry",
+		    what, t->name, e->text);
+	else
+		refused(t, what, t->name, e, p);
+}
+
 static void
 declare_vhosts(const struct settings *s, struct broker *b, struct problems *p)
 {
@@ -417,7 +431,7 @@ declare_vhosts(const struct settings *s, struct broker *b, struct problems *p)
 }
 
 static void
-declare_exchanges(const struct settings *s, struct broker *b, struct problems *p)
+declare_exchanges(const struct settings *s, struct broker *b, uint64_t first_id, struct problems *p)
 {
 	for (uint32_t i = 0; i < s->exchanges.count; i++) {
 		const struct topology_item *t = &s->exchanges.item[i];
@@ -431,13 +445,16 @@ declare_exchanges(const struct settings *s, struct broker *b, struct problems *p
 		const struct error *e;
 		struct exchange *x;
 
-		if (vh != NULL && (e = exchange_declare(vh, &spec, &x)) != NULL)
-			refused(t, "exchange", t->name, e, p);
+		if (vh == NULL || (e = exchange_declare(vh, &spec, &x)) == NULL)
+			continue;
+		x = exchange_find(vh, spec.name);
+		not_declared(t, "exchange",
+		    x != NULL && x->id < first_id && !exchange_is_predeclared(x), e, p);
 	}
 }
 
 static void
-declare_queues(const struct settings *s, struct broker *b, struct problems *p)
+declare_queues(const struct settings *s, struct broker *b, uint64_t first_id, struct problems *p)
 {
 	for (uint32_t i = 0; i < s->queues.count; i++) {
 		const struct topology_item *t = &s->queues.item[i];
@@ -449,8 +466,10 @@ declare_queues(const struct settings *s, struct broker *b, struct problems *p)
 		const struct error *e;
 		struct queue *q;
 
-		if (vh != NULL && (e = queue_declare(vh, &spec, NULL, &q)) != NULL)
-			refused(t, "queue", t->name, e, p);
+		if (vh == NULL || (e = queue_declare(vh, &spec, NULL, &q)) == NULL)
+			continue;
+		q = queue_find(vh, spec.name);
+		not_declared(t, "queue", q != NULL && q->id < first_id, e, p);
 	}
 }
 
@@ -481,10 +500,12 @@ declare_binding(struct vhost *vh, const struct topology_item *t, struct problems
 void
 settings_declare(const struct settings *s, struct broker *b, struct problems *p)
 {
+	uint64_t first_id = b->next_id + 1;
+
 	p->file = s->file != NULL ? s->file : "settings";
 	declare_vhosts(s, b, p);
-	declare_exchanges(s, b, p);
-	declare_queues(s, b, p);
+	declare_exchanges(s, b, first_id, p);
+	declare_queues(s, b, first_id, p);
 	for (uint32_t i = 0; i < s->bindings.count; i++) {
 		const struct topology_item *t = &s->bindings.item[i];
 		struct vhost *vh = vhost_of(b, t, p);

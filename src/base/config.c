@@ -31,7 +31,6 @@ static const char *const format_words[] = { "text", "json", NULL };
 #define LATER(p, accepted, what) \
 	.path = p, .type = CFG_NONE, .flags = CFG_LATER, .off = accepted, .later = what
 
-#define JOURNAL "this version keeps messages in memory only; the journal comes with a later version"
 #define NO_TLS "TLS comes with a later version"
 #define NO_PROMETHEUS "the metrics port comes with a later version"
 
@@ -74,24 +73,42 @@ const struct cfg_key cfg_keys[] = {
 	    .text = "text, or json: one object a line." },
 	{ CFG("store.path", data_dir), .def = "/var/lib/hermes", .min = 1, .max = 4000,
 	    .text = "Data folder of the node; made when it is not there. No two nodes share one." },
-	{ LATER("store.sync", NULL, JOURNAL),
-	    .text = "When messages are synced to disk: always, a time such as 50ms, or never." },
-	{ LATER("store.journal_file_size", NULL, JOURNAL),
-	    .text = "Size of one file of the journal." },
-	{ LATER("store.journal_max", NULL, JOURNAL),
-	    .text = "Size that the whole journal may have." },
-	{ LATER("store.retention_hours", "0", JOURNAL),
-	    .text = "How long consumed messages are kept; 0: not at all." },
+	{ CFG("store.sync", store_sync), .parse = cfg_parse_sync,
+	    .kind = "always, never, or a time from 1ms to 60s (such as 50ms)", .def = "always",
+	    .max = UINT32_MAX,
+	    .text = "What the confirm of a persistent message waits for. always: that it is "
+	            "synced to disk. A time: that it is written; a sync follows within that time. "
+	            "never: that it is written. What is written survives the end of the process, "
+	            "what is synced that of the machine. Of a queue: its argument x-sync." },
+	{ CFG("store.journal_file_size", journal_file_size), .parse = cfg_parse_auto_size,
+	    .kind = "a size (such as 32MiB) or auto", .def = "auto", .min = MIB(1), .max = GIB(1),
+	    .text = "Size of one file of the journal; auto: 32 MiB, less on a small disk." },
+	{ CFG("store.journal_max", journal_max), SIZE, .def = "1GiB", .min = MIB(8),
+	    .max = GIB(1024),
+	    .text = "Size that the whole journal may have; beyond it publishers of persistent "
+	            "messages wait." },
+	{ CFG("store.queue_messages", queue_messages), NUMBER, .def = "131072", .min = 1024,
+	    .max = 100000000,
+	    .text = "Messages that a durable queue keeps in memory, unacknowledged ones among "
+	            "them; the rest lies on disk only." },
+	{ CFG("store.queue_bytes", queue_bytes), SIZE, .def = "32MiB", .min = MIB(1),
+	    .max = GIB(1024), .text = "The same in bytes of message bodies." },
+	{ CFG("store.retention_hours", retention_hours), NUMBER, .def = "0", .max = 87600,
+	    .text = "How long a message that nobody takes is kept, in hours; 0: for ever." },
 	{ CFG("memory.limit", memory_limit), .parse = cfg_parse_memory,
 	    .kind = "a size or a percentage (such as 2GiB, 40%)", .def = "40%", .min = MIB(1),
 	    .max = GIB(1 << 20),
 	    .text = "Memory for messages, above which publishers are held back: a size, or a "
 	            "percentage of what the "
 	            "control group or the machine has." },
-	{ LATER("memory.spill", "100%", JOURNAL),
-	    .text = "Part of memory.limit above which long queues go to disk." },
-	{ LATER("disk.min_free", "0 0%", JOURNAL),
-	    .text = "Free disk space below which publishers are held back." },
+	{ CFG("memory.spill", memory_spill), .parse = cfg_parse_percent,
+	    .kind = "a percentage (such as 50%)", .def = "50%", .max = 100,
+	    .text = "Part of memory.limit above which long queues go to disk; 0%: they never do." },
+	{ CFG("disk.min_free", disk_min_free), .parse = cfg_parse_free,
+	    .kind = "a size or a percentage (such as 1GiB, 5%)", .def = "5%",
+	    .max = CONFIG_SHARE + 100,
+	    .text = "Free space on the disk of store.path below which publishers of persistent "
+	            "messages wait: a size, or a percentage of the disk." },
 	{ CFG("limits.frame_max", frame_max), SIZE, .def = "131072", .min = KIB(4), .max = KIB(128),
 	    .text = "Largest frame, in bytes, proposed in connection.tune." },
 	{ CFG("limits.channel_max", channel_max), NUMBER, .def = "2047", .min = 1,
@@ -174,6 +191,12 @@ static bool PRINTF(3, 4) fail(char err[], const struct cfg_key *k, const char *f
 }
 
 static bool
+is_auto(const struct cfg_key *k)
+{
+	return k->parse == cfg_parse_auto || k->parse == cfg_parse_auto_size;
+}
+
+static bool
 set_number(struct config *c, const struct cfg_key *k, const char *value, char err[])
 {
 	void *field = field_of(c, k);
@@ -188,7 +211,7 @@ set_number(struct config *c, const struct cfg_key *k, const char *value, char er
 		cfg_show_number(k, k->max, most, sizeof most);
 		return fail(err, k, "%.64s is out of range: %s to %s", value, least, most);
 	}
-	if (k->parse == cfg_parse_auto && strcmp(value, "auto") == 0)
+	if (is_auto(k) && strcmp(value, "auto") == 0)
 		v = 0;
 	if (k->type == CFG_U16)
 		*(uint16_t *)field = (uint16_t)v;
@@ -361,6 +384,9 @@ config_check(const struct config *c, const struct cfg_key **k, char err[])
 #define BLAME(p) (*k = config_find(p, sizeof(p) - 1))
 	if (c->output_max < c->output)
 		return fail(err, BLAME("limits.output_max"), "must not be less than limits.output");
+	if (c->journal_max / 4 < c->journal_file_size)
+		return fail(err, BLAME("store.journal_max"),
+		    "must be at least four times store.journal_file_size");
 	if (c->default_user != NULL && c->default_password == NULL)
 		return fail(
 		    err, BLAME("default_user.name"), "default_user needs a password as well");
@@ -427,7 +453,7 @@ config_show(const struct config *c, const struct cfg_key *k, char *out, size_t n
 		snprintf(out, n, "%s", k->words[number_of(c, k)]);
 	} else if (k->type == CFG_BOOL) {
 		snprintf(out, n, "%s", number_of(c, k) ? "true" : "false");
-	} else if (k->parse == cfg_parse_auto && number_of(c, k) == 0) {
+	} else if (is_auto(k) && number_of(c, k) == 0) {
 		snprintf(out, n, "auto");
 	} else if (k->type != CFG_NONE) {
 		cfg_show_number(k, number_of(c, k), out, n);

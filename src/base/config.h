@@ -11,6 +11,9 @@
 #include "base/attr.h"
 
 enum { CONFIG_LISTEN_MAX = 16 };
+#define CONFIG_SYNC_ALWAYS 0
+#define CONFIG_SYNC_NEVER UINT32_MAX
+#define CONFIG_SHARE ((uint64_t)1 << 62)
 
 struct config_list {
 	char *item[CONFIG_LISTEN_MAX];	/* owned */
@@ -33,8 +36,14 @@ struct config {
 	char *log_file;
 	/* store */
 	char *data_dir;
+	uint32_t store_sync;		/* milliseconds, CONFIG_SYNC_ALWAYS or CONFIG_SYNC_NEVER */
+	uint64_t journal_file_size;	/* 0: auto, by the size of the disk */
+	uint64_t journal_max, queue_bytes;
+	uint32_t queue_messages, retention_hours; /* retention 0: for ever */
 	/* memory, disk */
 	uint64_t memory_limit;		/* bytes; filled from the percentage at the start */
+	uint32_t memory_spill;		/* percent of it */
+	uint64_t disk_min_free;		/* bytes, or CONFIG_SHARE + percent of the disk */
 	/* limits */
 	uint32_t frame_max, heartbeat_s, unacknowledged, consumers, queues;
 	uint16_t channel_max;

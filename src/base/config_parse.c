@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/config.h"
 #include "base/machine.h"
 #include "base/units.h"
 
@@ -80,24 +81,92 @@ cfg_parse_auto(const struct cfg_key *k, const char *text, uint64_t *out)
 	return 0;
 }
 
+int
+cfg_parse_auto_size(const struct cfg_key *k, const char *text, uint64_t *out)
+{
+	if (strcmp(text, "auto") != 0)
+		return cfg_parse_size(k, text, out);
+	*out = k->min;
+	return 0;
+}
+
+int
+cfg_parse_percent(const struct cfg_key *k UNUSED, const char *text, uint64_t *out)
+{
+	unsigned percent;
+	int rc = units_parse_percent(text, &percent);
+
+	if (rc == 0)
+		*out = percent;
+	return rc;
+}
+
+int
+cfg_parse_free(const struct cfg_key *k, const char *text, uint64_t *out)
+{
+	size_t n = strlen(text);
+	int rc;
+
+	if (n > 0 && text[n - 1] == '%') {
+		rc = cfg_parse_percent(k, text, out);
+		if (rc == 0)
+			*out += CONFIG_SHARE;
+		return rc;
+	}
+	rc = units_parse_size(text, out);
+	return rc == 0 && *out >= CONFIG_SHARE ? -ERANGE : rc;
+}
+
+int
+cfg_parse_sync(const struct cfg_key *k UNUSED, const char *text, uint64_t *out)
+{
+	uint64_t ms;
+
+	if (strcmp(text, "always") == 0) {
+		*out = CONFIG_SYNC_ALWAYS;
+		return 0;
+	}
+	if (strcmp(text, "never") == 0) {
+		*out = CONFIG_SYNC_NEVER;
+		return 0;
+	}
+	if (units_parse_ms(text, &ms) != 0 || ms < 1 || ms > 60000)
+		return -EINVAL;
+	*out = ms;
+	return 0;
+}
+
+static void
+show_size(uint64_t v, char *out, size_t n)
+{
+	const char *unit = "";
+
+	if (v >= GIB(1) && v % GIB(1) == 0) {
+		v /= GIB(1);
+		unit = "GiB";
+	} else if (v >= MIB(1) && v % MIB(1) == 0) {
+		v /= MIB(1);
+		unit = "MiB";
+	} else if (v >= KIB(1) && v % KIB(1) == 0) {
+		v /= KIB(1);
+		unit = "KiB";
+	}
+	snprintf(out, n, "%" PRIu64 "%s", v, unit);
+}
+
 void
 cfg_show_number(const struct cfg_key *k, uint64_t v, char *out, size_t n)
 {
-	if (k->parse == cfg_parse_size || k->parse == cfg_parse_memory) {
-		const char *unit = "";
-
-		if (v >= GIB(1) && v % GIB(1) == 0) {
-			v /= GIB(1);
-			unit = "GiB";
-		} else if (v >= MIB(1) && v % MIB(1) == 0) {
-			v /= MIB(1);
-			unit = "MiB";
-		} else if (v >= KIB(1) && v % KIB(1) == 0) {
-			v /= KIB(1);
-			unit = "KiB";
-		}
-		snprintf(out, n, "%" PRIu64 "%s", v, unit);
-	} else if (k->parse == cfg_parse_ms) {
+	if (k->parse == cfg_parse_percent || (k->parse == cfg_parse_free && v >= CONFIG_SHARE)) {
+		snprintf(out, n, "%" PRIu64 "%%", v >= CONFIG_SHARE ? v - CONFIG_SHARE : v);
+	} else if (k->parse == cfg_parse_size || k->parse == cfg_parse_memory ||
+	           k->parse == cfg_parse_auto_size || k->parse == cfg_parse_free) {
+		show_size(v, out, n);
+	} else if (k->parse == cfg_parse_sync && v == CONFIG_SYNC_ALWAYS) {
+		snprintf(out, n, "always");
+	} else if (k->parse == cfg_parse_sync && v == CONFIG_SYNC_NEVER) {
+		snprintf(out, n, "never");
+	} else if (k->parse == cfg_parse_ms || k->parse == cfg_parse_sync) {
 		bool whole = v % 1000 == 0;
 
 		snprintf(out, n, "%" PRIu64 "%s", whole ? v / 1000 : v, whole ? "s" : "ms");

@@ -11,6 +11,7 @@
 #include "broker/broker.h"
 #include "broker/exchange_type/type.h"
 #include "broker/hash.h"
+#include "broker/persist.h"
 #include "broker/table.h"
 #include "broker/vhost.h"
 
@@ -135,9 +136,10 @@ attach(struct binding *b)
 	exchange_changed(source);
 }
 
-const struct error *
-binding_add(struct exchange *source, struct queue *q, struct exchange *x, struct span key,
-    const struct table *arguments)
+/* restored: the id of one that the store had; 0: a new one. */
+static const struct error *
+add(struct exchange *source, struct queue *q, struct exchange *x, struct span key,
+    const struct table *arguments, uint64_t restored)
 {
 	const struct exchange_type_ops *ops = exchange_type_ops(source->type);
 	const struct error *e = check_default(source, x);
@@ -153,8 +155,9 @@ binding_add(struct exchange *source, struct queue *q, struct exchange *x, struct
 	id = identity(q, x, key, arguments);
 	if (find(source, id, q, x, key, arguments) != NULL)
 		return NULL;
-	e = memory_check_topology(&source->vhost->broker->memory, "bind to exchange",
-	    span_of(source->name, source->name_len), source->vhost->name);
+	if (restored == 0)
+		e = memory_check_topology(&source->vhost->broker->memory, "bind to exchange",
+		    span_of(source->name, source->name_len), source->vhost->name);
 	if (e != NULL)
 		return e;
 	b = try_malloc(sizeof *b + key.n);
@@ -167,8 +170,31 @@ binding_add(struct exchange *source, struct queue *q, struct exchange *x, struct
 	b->key_len = (uint8_t)key.n;
 	if (key.n > 0)
 		memcpy(b->key, key.p, key.n);
+	b->id = restored != 0 ? restored : ++source->vhost->broker->next_id;
 	attach(b);
+	if (restored == 0)
+		persist_binding(b);
 	return NULL;
+}
+
+const struct error *
+binding_add(struct exchange *source, struct queue *q, struct exchange *x, struct span key,
+    const struct table *arguments)
+{
+	return add(source, q, x, key, arguments, 0);
+}
+
+const struct error *
+binding_restore(struct exchange *source, struct queue *q, struct exchange *x, struct span key,
+    const struct table *arguments, uint64_t id)
+{
+	return add(source, q, x, key, arguments, id);
+}
+
+bool
+binding_is_durable(const struct binding *b)
+{
+	return b->source->durable && (b->queue != NULL ? b->queue->durable : b->exchange->durable);
 }
 
 /* Unlinks and frees it; notes a source that is to go now. */
@@ -177,6 +203,7 @@ drop(struct binding *b)
 {
 	struct exchange *source = b->source;
 
+	persist_binding_gone(b);
 	exchange_type_ops(source->type)->remove(source, b);
 	LIST_REMOVE(b, source_link);
 	LIST_REMOVE(b, target_link);

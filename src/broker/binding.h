@@ -26,6 +26,7 @@ struct binding {
 	void *index_node;		/* borrowed: where the type's index has it */
 	struct binding *identity_next;	/* source->identities */
 	uint64_t identity;		/* hash over destination, key and arguments */
+	uint64_t id;			/* of the store's object */
 	uint8_t key_len;
 	uint8_t key[];
 };
@@ -40,6 +41,10 @@ binding_key(const struct binding *b)
  * (either side), 406 "Invalid x-match field value/type", 506 no memory. */
 const struct error *binding_add(struct exchange *source, struct queue *q, struct exchange *x, struct span key,
     const struct table *arguments) MUSTUSE;
+/* From what the store had. */
+const struct error *binding_restore(struct exchange *source, struct queue *q, struct exchange *x, struct span key,
+    const struct table *arguments, uint64_t id) MUSTUSE;
+bool binding_is_durable(const struct binding *b);	/* both ends are */
 bool binding_exists(const struct exchange *source, const struct queue *q, const struct exchange *x, struct span key,
     const struct table *arguments);
 /* Unbinding what is not bound is fine. The source, if auto-delete and now unbound, is gone afterwards. */

@@ -9,6 +9,7 @@
 #include "base/config.h"
 #include "base/mem.h"
 #include "broker/hash.h"
+#include "broker/pressure.h"
 #include "broker/queue.h"
 #include "broker/queue_priv.h"
 #include "broker/route.h"
@@ -38,7 +39,12 @@ broker_new(const struct config *cfg, struct wheel *wheel, uint64_t now_ms)
 	TAILQ_INIT(&b->deleted);
 	TAILQ_INIT(&b->returning);
 	TAILQ_INIT(&b->waking);
+	TAILQ_INIT(&b->queues);
+	TAILQ_INIT(&b->chained);
+	b->spill.least = UINT64_MAX;
+	b->retention_ms = (uint64_t)cfg->retention_hours * 3600 * 1000;
 	memory_init(&b->memory, cfg->memory_limit);
+	b->memory.spill = cfg->memory_limit / 100 * cfg->memory_spill;
 	vh = vhost_add(b, "/");
 	assert(vh != NULL);
 	users_default(b);
@@ -60,7 +66,7 @@ run_queues(struct broker *b)
 		TAILQ_REMOVE(&b->runnable, q, run_link);
 		q->is_runnable = false;
 		/* What it did not get to in its slice it goes on with behind the others. */
-		if (n > 0 && q->ready > 0 && queue_next_taker(q) != NULL)
+		if (n > 0 && queue_has_head(q) && queue_next_taker(q) != NULL)
 			queue_make_runnable(q);
 	}
 	return !TAILQ_EMPTY(&b->runnable);
@@ -88,6 +94,8 @@ broker_run(struct broker *b)
 	more |= run_queues(b);
 	more |= run_cancelled(b);
 	more |= queue_free_garbage(b, GARBAGE_MAX);
+	if (b->store != NULL)
+		pressure_run(b);
 	return more;
 }
 
@@ -117,6 +125,8 @@ broker_free(struct broker **bp)
 		continue;
 	broker_reap(b);
 	assert(TAILQ_EMPTY(&b->waking) && TAILQ_EMPTY(&b->runnable) && TAILQ_EMPTY(&b->cancelled));
+	assert(TAILQ_EMPTY(&b->queues) && TAILQ_EMPTY(&b->chained));
+	free(b->place);
 	route_fini();
 	free(b);
 }

@@ -22,8 +22,11 @@ struct client;
 struct queue;
 struct consumer;
 struct entry_block;
+struct store;
+struct lane_place;
 
 TAILQ_HEAD(queue_list, queue);
+TAILQ_HEAD(chained_list, queue);
 TAILQ_HEAD(consumer_list, consumer);
 TAILQ_HEAD(client_list, client);
 TAILQ_HEAD(returning_list, returning);
@@ -47,6 +50,19 @@ struct broker {
 	struct entry_block *garbage;	/* owned: blocks of purged entries, freed in slices */
 	uint64_t work;			/* entries, matches and the like gone through so far: who hands in requests one after
 					 * the other looks at the clock when it has risen by some hundreds */
+	struct store *store;		/* borrowed; NULL: nothing survives and nothing waits (persist.h) */
+	uint64_t loads;			/* rises when messages came back from disk: who got GET_LATER asks again */
+	struct chained_list chained;	/* queues whose next messages lie on disk only */
+	struct lane_place *place;	/* owned: durable queues of the message that is being published (persist.c) */
+	uint32_t places;		/* there is room for so many */
+	bool disk_low;			/* written by the node: free disk space is under disk.min_free */
+	uint64_t retention_ms;		/* store.retention_hours; 0: for ever */
+	struct queue_list queues;	/* borrowed: all queues of all vhosts */
+	struct spill_walk {		/* memory pressure: where the search for long queues stands (pressure.c) */
+		struct queue *next;	/* borrowed: in queues; NULL: the first */
+		uint64_t least, best, pause_ms;
+		bool transient, did;
+	} spill;
 	struct memory memory;
 	struct broker_stats stats;
 	bool closing;			/* maintenance or stop: nothing new is accepted */

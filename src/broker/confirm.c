@@ -95,13 +95,24 @@ confirm_open(struct confirms *c, bool settled)
 void
 confirm_settle(struct confirms *c, uint64_t tag, bool ack)
 {
-	uint8_t *state = state_of(c, tag);
+	confirm_settle_range(c, tag, tag, ack);
+}
 
-	assert(tag >= c->base && tag < c->next && *state == CONFIRM_OPEN);
-	*state = ack ? CONFIRM_ACK : CONFIRM_NACK;
-	c->open--;
-	if (tag < c->beyond)
-		c->beyond = tag;
+void
+confirm_settle_range(struct confirms *c, uint64_t first, uint64_t last, bool ack)
+{
+	uint8_t outcome = ack ? CONFIRM_ACK : CONFIRM_NACK;
+
+	assert(first >= c->base && first <= last && last < c->next);
+	for (uint64_t tag = first; tag <= last; tag++) {
+		uint8_t *state = state_of(c, tag);
+
+		assert(*state == CONFIRM_OPEN);
+		*state = outcome;
+	}
+	c->open -= (uint32_t)(last - first + 1);
+	if (first < c->beyond)
+		c->beyond = first;
 }
 
 static void

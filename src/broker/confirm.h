@@ -29,6 +29,8 @@ void confirms_fini(struct confirms *c);
  * or wait behind an open one; never 0 while all are settled. */
 uint64_t confirm_open(struct confirms *c, bool settled) MUSTUSE;
 void confirm_settle(struct confirms *c, uint64_t tag, bool ack);
+/* The same for each tag of first..last. All of them are open. */
+void confirm_settle_range(struct confirms *c, uint64_t first, uint64_t last, bool ack);
 
 /* Takes the next frame to send: ack or nack, tag, multiple. False: nothing (more) to send now. */
 struct confirm_out {

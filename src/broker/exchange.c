@@ -12,6 +12,7 @@
 #include "broker/binding.h"
 #include "broker/broker.h"
 #include "broker/exchange_type/type.h"
+#include "broker/persist.h"
 #include "broker/route.h"
 #include "broker/table.h"
 #include "broker/vhost.h"
@@ -47,7 +48,7 @@ exchange_size(const struct exchange *x)
 }
 
 static struct exchange *
-create(struct vhost *vh, const struct exchange_spec *spec, enum exchange_type type)
+create(struct vhost *vh, const struct exchange_spec *spec, enum exchange_type type, uint64_t id)
 {
 	struct exchange *x = xcalloc(1, sizeof *x);
 	struct field f;
@@ -55,7 +56,7 @@ create(struct vhost *vh, const struct exchange_spec *spec, enum exchange_type ty
 	x->vhost = vh;
 	x->name = xstrndup(spec->name.n > 0 ? (const char *)spec->name.p : "", spec->name.n);
 	x->name_len = (uint16_t)spec->name.n;
-	x->id = ++vh->broker->next_id;
+	x->id = id;
 	x->type = type;
 	x->durable = spec->durable;
 	x->auto_delete = spec->auto_delete;
@@ -84,7 +85,26 @@ exchange_predeclare(struct vhost *vh, const char *name, enum exchange_type type,
 	};
 
 	assert(exchange_find(vh, spec.name) == NULL);
-	return create(vh, &spec, type);
+	return create(vh, &spec, type, ++vh->broker->next_id);
+}
+
+struct exchange *
+exchange_restore(struct vhost *vh, const struct exchange_spec *spec, uint64_t id)
+{
+	enum exchange_type type = exchange_type_find(spec->type);
+	struct field f;
+
+	if (type == EXCHANGE_TYPES || exchange_find(vh, spec->name) != NULL)
+		return NULL;
+	if (table_find(table_span(spec->arguments), AE, &f) && f.kind != 'S')
+		return NULL;
+	return create(vh, spec, type, id);
+}
+
+bool
+exchange_is_predeclared(const struct exchange *x)
+{
+	return x->name_len == 0 || span_starts(span_of(x->name, x->name_len), "amq.");
 }
 
 static const struct error *
@@ -174,8 +194,7 @@ check_new(const struct vhost *vh, const struct exchange_spec *spec)
 		return error_make(E_PRECONDITION_FAILED,
 		    "invalid type '%s' for arg '%s' in exchange '%.*s' in vhost '%s'",
 		    field_type_name(&f), AE, SPAN_FMT(spec->name), vh->name);
-	return memory_check_topology(
-	    &vh->broker->memory, "declare exchange", spec->name, vh->name);
+	return memory_check_topology(&vh->broker->memory, "declare exchange", spec->name, vh->name);
 }
 
 const struct error *
@@ -195,7 +214,11 @@ exchange_declare(struct vhost *vh, const struct exchange_spec *spec, struct exch
 	e = x != NULL ? check_equivalent(x, spec, type) : check_new(vh, spec);
 	if (e != NULL)
 		return e;
-	*out = x != NULL ? x : create(vh, spec, type);
+	if (x == NULL) {
+		x = create(vh, spec, type, ++vh->broker->next_id);
+		persist_exchange(x);
+	}
+	*out = x;
 	return NULL;
 }
 
@@ -206,6 +229,7 @@ destroy(struct exchange *x)
 	struct vhost *vh = x->vhost;
 
 	x->is_deleted = true;
+	persist_exchange_gone(x);
 	exchange_changed(x);
 	bindings_drop_exchange(x);
 	if (x->alternate.p != NULL)

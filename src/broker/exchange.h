@@ -68,6 +68,9 @@ struct exchange *exchange_find(const struct vhost *vh, struct span name);
 /* exchange.delete: 403 system exchanges and "", 406 in use; a missing one is fine. */
 const struct error *exchange_delete(struct vhost *vh, struct span name, bool if_unused) MUSTUSE;
 void exchanges_free(struct vhost *vh);
+/* From what the store had; NULL: unknown type, or the name is taken. */
+struct exchange *exchange_restore(struct vhost *vh, const struct exchange_spec *spec, uint64_t id) MUSTUSE;
+bool exchange_is_predeclared(const struct exchange *x);
 struct exchange *exchange_predeclare(struct vhost *vh, const char *name, enum exchange_type type, bool internal);
 
 /* Exchanges whose last binding went (auto-delete) are deleted by the calls that took it: binding.c notes them with the

@@ -16,6 +16,7 @@ enum memory_state { MEMORY_FINE, MEMORY_HIGH, MEMORY_HARD };
 
 struct memory {
 	uint64_t limit, hard, clear;	/* bytes; limit 0: none */
+	uint64_t spill;			/* above it long queues go to disk (pressure.h); 0: never */
 	enum memory_state state;
 	uint64_t since_ms;		/* when the alarm began or ended */
 	uint64_t alarms;		/* times it went from fine to high */
@@ -31,6 +32,13 @@ static inline bool
 memory_short(const struct memory *m)
 {
 	return m->state != MEMORY_FINE;
+}
+
+/* Do long queues have to go to disk? */
+static inline bool
+memory_spills(const struct memory *m)
+{
+	return m->spill != 0 && unlikely(mem_total() > m->spill);
 }
 
 /* Is there room for one more queue, exchange, binding or consumer? They may take half of the limit: nothing drains them,

@@ -40,6 +40,7 @@ msg_try_new(size_t wire_size)
 	m->names_len = 0;
 	m->meta_len = (uint32_t)wire_size;
 	m->body_size = 0;
+	m->arrived_ms = 0;
 	return m;
 }
 

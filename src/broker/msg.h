@@ -32,6 +32,7 @@ struct msg {
 	uint32_t meta_len;
 	uint64_t body_size;
 	struct msg_piece *rest;		/* owned; NULL: the body stands in wire */
+	uint64_t arrived_ms;		/* when it was given to its queues */
 	uint8_t wire[];
 };
 

@@ -11,6 +11,7 @@
 #include "broker/client.h"
 #include "broker/exchange.h"
 #include "broker/permission.h"
+#include "broker/persist.h"
 #include "broker/queue.h"
 #include "broker/table.h"
 #include "broker/user.h"
@@ -166,10 +167,15 @@ publish_route(struct session *s, struct publish_memo *memo, const struct msg *m,
 }
 
 enum publish_outcome
-publish_deliver(struct broker *b, struct msg *m, const struct route *route, uint64_t due_ms)
+publish_deliver(struct broker *b, struct msg *m, const struct route *route, uint64_t due_ms,
+    struct store_wait *wait)
 {
+	struct store_wait nothing = { 0 };
 	uint32_t n = route->count;
 
+	if (wait != NULL)
+		*wait = nothing;
+	m->arrived_ms = b->now_ms;
 	b->work += n + 1;
 	b->stats.publish++;
 	b->stats.publish_in += m->body_size;
@@ -177,6 +183,8 @@ publish_deliver(struct broker *b, struct msg *m, const struct route *route, uint
 		msg_unref(&m);
 		return PUBLISH_UNROUTED;
 	}
+	if (b->store != NULL)
+		persist_message(b, m, route->queue, n, wait != NULL ? wait : &nothing);
 	/* All references at once: the first queue may use its own up. */
 	m->refs += n - 1;
 	for (uint32_t i = 0; i < n; i++) {

@@ -12,6 +12,7 @@
 #include "broker/props.h"
 #include "broker/route.h"
 #include "broker/session.h"
+#include "store/store.h"
 
 enum { PUBLISH_MEMO_QUEUES = 8 };
 
@@ -38,7 +39,9 @@ enum publish_outcome { PUBLISH_ROUTED, PUBLISH_UNROUTED };
 const struct error *publish_route(struct session *s, struct publish_memo *memo, const struct msg *m,
     const struct props *pr, const struct route **route, uint64_t *due_ms) MUSTUSE;
 
-/* Gives m (one reference, taken over) to the queues of the route. */
-enum publish_outcome publish_deliver(struct broker *b, struct msg *m, const struct route *route, uint64_t due_ms);
+/* Gives m (one reference, taken over) to the queues of the route; what has to survive is journalled before. *wait: what
+ * a confirm has to wait for (lsn 0: nothing); NULL: nobody asks. */
+enum publish_outcome publish_deliver(struct broker *b, struct msg *m, const struct route *route, uint64_t due_ms,
+    struct store_wait *wait);
 
 #endif

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "broker/binding.h"
 #include "broker/exchange.h"
+#include "broker/persist.h"
 #include "broker/queue_priv.h"
 #include "broker/table.h"
 #include "broker/vhost.h"
@@ -40,8 +41,8 @@ queue_publish(struct queue *q, struct msg *m, uint64_t due_ms)
 		return;
 	}
 	queue_append(q, &e);
-	/* Where something is ready and there are takers, the queue is on the list. */
-	assert(q->is_runnable || takers_first(&q->takers) == NULL);
+	/* Where something is ready and there are takers, the queue is on the list, or its next message is being read. */
+	assert(q->is_runnable || takers_first(&q->takers) == NULL || q->behind > 0);
 }
 
 unsigned
@@ -179,9 +180,13 @@ queue_remove(struct queue *q)
 	struct vhost *vh = q->vhost;
 
 	assert(!q->is_deleted);
+	persist_queue_gone(q);
 	bindings_drop_queue(q);
 	HASH_DELETE(hh, vh->queues, q);
 	HASH_DELETE(hh_id, vh->queues_by_id, q);
+	if (b->spill.next == q)
+		b->spill.next = TAILQ_NEXT(q, all_link);
+	TAILQ_REMOVE(&b->queues, q, all_link);
 	exchange_changed(vh->default_exchange);
 	if (q->owner != NULL)
 		LIST_REMOVE(q, owner_link);
@@ -222,7 +227,7 @@ queue_settled(struct queue *q, uint32_t n)
 void
 queue_free(struct queue *q)
 {
-	assert(q->is_deleted && q->unacked == 0 && q->ready == 0);
+	assert(q->is_deleted && q->unacked == 0 && q->ready == 0 && q->lane == NULL);
 	mem_sub(MEM_TOPOLOGY, queue_size(q));
 	takers_fini(&q->takers);
 	free(q->name);

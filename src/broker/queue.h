@@ -16,6 +16,7 @@
 #include "broker/session.h"
 #include "broker/stats.h"
 #include "broker/takers.h"
+#include "store/store.h"
 
 struct binding;
 struct client;
@@ -42,6 +43,8 @@ struct queue {
 	bool is_runnable, is_deleted;
 	bool is_listed;				/* on broker->deleted */
 	bool with_due;				/* there may be entries that expire */
+	bool is_chained;			/* on broker->chained: behind > 0 */
+	bool bytes_unsure;			/* some were lost to damage, whose size is not known: ready_bytes is to be counted anew */
 	struct client *owner;			/* borrowed: exclusive to it; NULL otherwise */
 	struct table *arguments;		/* owned, may be NULL */
 	struct entry_block *head, *tail;	/* owned */
@@ -52,6 +55,14 @@ struct queue {
 	uint32_t returned_sorted;
 	uint64_t next_seq;
 	uint64_t ready, unacked, ready_bytes;	/* messages; bytes of bodies. A deleted queue lives while unacked > 0 */
+	/* Of the ready ones: so many cannot be had at once. First those that lie on disk only (`unread`: behind - back),
+	 * behind everything in `head` and `returned`; then what came after them, which waits in `back` until all of them
+	 * were read. 0 where nothing lies on disk. See queue_chain.c. */
+	uint64_t behind, back, back_bytes;
+	struct entry_block *back_head, *back_tail; /* owned; NULL while back is 0 */
+	struct lane *lane;			/* owned: the store's part of a durable queue, or of one that was spilled; else NULL */
+	uint64_t delivered;			/* highest seq given out since there is a lane */
+	uint64_t keep_through;			/* entries up to it stay in memory, for the chain has them already */
 	struct consumer_list consumers;		/* all, in the order of their consume */
 	struct takers takers;			/* those that may take now, by priority, then by turn; may hold some that no
 						 * longer can: looked at when picked */
@@ -63,6 +74,8 @@ struct queue {
 	UT_hash_handle hh, hh_id;
 	TAILQ_ENTRY(queue) run_link;		/* broker->runnable; then, when deleted, broker->deleted */
 	LIST_ENTRY(queue) owner_link;		/* client->exclusive */
+	TAILQ_ENTRY(queue) all_link;		/* broker->queues */
+	TAILQ_ENTRY(queue) chain_link;		/* broker->chained while is_chained */
 	uint64_t route_mark;			/* route.c: already in the route */
 };
 
@@ -97,7 +110,8 @@ void queue_publish(struct queue *q, struct msg *m, uint64_t due_ms);
 /* For session.c: an entry comes back to its place; the caller calls queue_returned_done(q) after a batch. */
 void queue_return(struct queue *q, const struct entry *e);
 void queue_returned_done(struct queue *q);	/* consumers may take them */
-bool queue_pop(struct queue *q, struct entry *out);	/* next ready entry that is not expired; its reference moves */
+/* Next ready entry that is not expired; its reference moves. False: there is none, or (ready > 0) it comes from disk. */
+bool queue_pop(struct queue *q, struct entry *out);
 void queue_settled(struct queue *q, uint32_t n);	/* n deliveries no longer wait: acked, dropped or returned */
 
 /* Consumers: membership in takers. One that cannot take because its session's limit is reached is in session->waiting,
@@ -111,6 +125,36 @@ void queue_drop_cancelled(struct consumer *k);	/* takes k off broker->cancelled:
 
 /* Work of a turn: deliver until nothing is ready, no consumer can take, or `max` were delivered. Returns how many. */
 unsigned queue_run(struct queue *q, unsigned max);
+
+/* A queue from what the store had, with its messages; nothing is checked that was checked when it was declared. NULL: the
+ * name is taken, or the id. */
+struct queue *queue_restore(struct vhost *vh, const struct queue_spec *spec, uint64_t id) MUSTUSE;
+
+/* About once a second: queues whose next message lies on disk get it, so that it can expire; reads that failed are
+ * tried again. A few at a time. */
+void queues_tend(struct broker *b);
+
+/* An entry leaves the queue for good; before its reference is given up. */
+static inline void
+queue_entry_gone(struct queue *q, const struct entry *e, enum ack_reason reason)
+{
+	if (unlikely(q->lane != NULL))
+		lane_ack(q->lane, e->seq_flags >> 8, e->m->body_size, reason);
+}
+
+/* An entry was given out and waits for its acknowledgement. */
+static inline void
+queue_entry_given(struct queue *q, const struct entry *e)
+{
+	uint64_t seq = e->seq_flags >> 8;
+
+	if (likely(q->lane == NULL))
+		return;
+	if (seq > q->delivered)
+		q->delivered = seq;
+	if (q->durable)
+		lane_mark_delivered(q->lane, seq);
+}
 
 /* A number of messages as methods carry it. */
 static inline uint32_t

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "broker/persist.h"
 #include "broker/queue_priv.h"
 #include "broker/table.h"
 #include "broker/vhost.h"
@@ -144,6 +145,16 @@ check_locator(const struct field *f, char *detail)
 	       span_is(f->bytes, "random") || unsupported("queue master locator", f, detail);
 }
 
+static bool
+check_sync(const struct field *f, char *detail)
+{
+	struct sync_setting s;
+
+	if (!check_string(f, detail))
+		return false;
+	return sync_parse(f->bytes, &s) == 0 || unsupported("sync policy", f, detail);
+}
+
 static const struct argument {
 	const char *name;
 	check_fn *check; /* NULL: any value */
@@ -174,6 +185,8 @@ static const struct argument {
 	/* On which node of a cluster the queue is put: there is one. */
 	{ "x-queue-master-locator", check_locator, COMPARED },
 	{ "x-consumer-timeout", NULL, LATER },
+	/* Hermes' own: what confirms of the queue's messages wait for, in place of store.sync. */
+	{ "x-sync", check_sync, COMPARED },
 };
 
 /* ---- a new queue ---- */

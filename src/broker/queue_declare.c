@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "broker/exchange.h"
 #include "broker/permission.h"
+#include "broker/persist.h"
 #include "broker/queue_priv.h"
 #include "broker/table.h"
 #include "broker/vhost.h"
@@ -79,7 +80,7 @@ compare(const struct queue *q, const struct queue_spec *spec, const struct clien
 }
 
 static struct queue *
-make(struct vhost *vh, const struct queue_spec *spec, struct client *client)
+make(struct vhost *vh, const struct queue_spec *spec, struct client *client, uint64_t id)
 {
 	struct broker *b = vh->broker;
 	struct queue *q = xcalloc(1, sizeof *q);
@@ -88,7 +89,8 @@ make(struct vhost *vh, const struct queue_spec *spec, struct client *client)
 	q->vhost = vh;
 	q->name = xstrndup((const char *)spec->name.p, spec->name.n);
 	q->name_len = (uint16_t)spec->name.n;
-	q->id = ++b->next_id;
+	q->id = id;
+	q->next_seq = 1; /* no message has 0: the store means "before all" by it */
 	q->durable = spec->durable;
 	q->auto_delete = spec->auto_delete;
 	q->exclusive = spec->exclusive;
@@ -104,9 +106,22 @@ make(struct vhost *vh, const struct queue_spec *spec, struct client *client)
 	}
 	HASH_ADD_KEYPTR(hh, vh->queues, q->name, q->name_len, q);
 	HASH_ADD(hh_id, vh->queues_by_id, id, sizeof q->id, q);
+	TAILQ_INSERT_TAIL(&b->queues, q, all_link);
 	b->stats.queues++;
-	b->stats.queues_declared++;
 	exchange_changed(vh->default_exchange);
+	return q;
+}
+
+struct queue *
+queue_restore(struct vhost *vh, const struct queue_spec *spec, uint64_t id)
+{
+	struct queue *q;
+
+	if (queue_find(vh, spec->name) != NULL || queue_find_id(vh, id) != NULL)
+		return NULL;
+	q = make(vh, spec, NULL, id);
+	persist_queue_lane(q);
+	queue_take_lane(q);
 	return q;
 }
 
@@ -167,8 +182,11 @@ queue_declare(
 		e = compare(q, &spec, client);
 	} else {
 		e = check_new(vh, &spec, client);
-		if (e == NULL)
-			q = make(vh, &spec, client);
+		if (e == NULL) {
+			q = make(vh, &spec, client, ++vh->broker->next_id);
+			q->broker->stats.queues_declared++;
+			persist_queue(q);
+		}
 	}
 	if (e != NULL)
 		return e;

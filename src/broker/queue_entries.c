@@ -56,17 +56,59 @@ block_free(struct entry_block *k)
 }
 
 static struct entry_block *
-add_block(struct queue *q)
+add_block(struct entry_block **head, struct entry_block **tail)
 {
-	uint32_t cap = q->tail == NULL ? FIRST_BLOCK : q->tail->cap * 2 + 1;
+	uint32_t cap = *tail == NULL ? FIRST_BLOCK : (*tail)->cap * 2 + 1;
 	struct entry_block *k = block_new(cap < BLOCK ? cap : BLOCK);
 
-	if (q->tail == NULL)
-		q->head = k;
+	if (*tail == NULL)
+		*head = k;
 	else
-		q->tail->next = k;
-	q->tail = k;
+		(*tail)->next = k;
+	*tail = k;
 	return k;
+}
+
+/* Behind the last one of a chain of blocks. */
+static inline void
+append_to(struct entry_block **head, struct entry_block **tail, const struct entry *e)
+{
+	struct entry_block *k = *tail;
+
+	if (unlikely(k == NULL || k->tail == k->cap))
+		k = add_block(head, tail);
+	k->e[k->tail++] = *e;
+	k->bytes += e->m->body_size;
+}
+
+void
+queue_append_to(struct entry_block **head, struct entry_block **tail, const struct entry *e)
+{
+	append_to(head, tail, e);
+}
+
+void
+queue_free_block(struct entry_block *k)
+{
+	block_free(k);
+}
+
+struct entry_block *
+queue_split_block(struct entry_block *k, uint32_t at)
+{
+	uint32_t n = k->tail - at;
+	struct entry_block *rest = block_new(n > FIRST_BLOCK ? BLOCK : FIRST_BLOCK);
+
+	assert(at >= k->head && at < k->tail && n <= BLOCK);
+	memcpy(rest->e, &k->e[at], n * sizeof rest->e[0]);
+	rest->tail = n;
+	rest->next = k->next;
+	k->next = rest;
+	k->tail = at;
+	for (uint32_t i = 0; i < n; i++)
+		rest->bytes += rest->e[i].m->body_size;
+	k->bytes -= rest->bytes;
+	return rest;
 }
 
 /* The first block is used up. A queue that runs empty again and again keeps its small one. */
@@ -91,7 +133,7 @@ count_in(struct queue *q, const struct entry *e)
 	q->ready++;
 	q->ready_bytes += e->m->body_size;
 	q->broker->stats.messages_ready++;
-	if (e->due_ms != 0)
+	if (e->due_ms != 0 || q->broker->retention_ms != 0)
 		q->with_due = true;
 }
 
@@ -104,17 +146,36 @@ count_out(struct queue *q, uint64_t n, uint64_t bytes)
 }
 
 void
+queue_count_out(struct queue *q, uint64_t n, uint64_t bytes)
+{
+	count_out(q, n, bytes);
+}
+
+void
 queue_append(struct queue *q, const struct entry *e)
 {
-	struct entry_block *k = q->tail;
-
-	if (unlikely(k == NULL || k->tail == k->cap))
-		k = add_block(q);
-	k->e[k->tail++] = *e;
-	k->bytes += e->m->body_size;
+	if (likely(q->behind == 0)) {
+		append_to(&q->head, &q->tail, e);
+	} else {
+		append_to(&q->back_head, &q->back_tail, e);
+		q->behind++;
+		q->back++;
+		q->back_bytes += e->m->body_size;
+	}
 	count_in(q, e);
-	if (unlikely(e->due_ms != 0) && q->ready == 1)
+	if (unlikely(q->with_due) && q->ready == 1)
 		queue_arm_expiry(q);
+}
+
+/* When it is to be dropped: at its expiry or the end of the retention time. 0: never. */
+static inline uint64_t
+due_of(const struct queue *q, const struct entry *e)
+{
+	uint64_t due_ms = e->due_ms, keep_ms = q->broker->retention_ms;
+
+	if (unlikely(keep_ms != 0) && (due_ms == 0 || e->m->arrived_ms + keep_ms < due_ms))
+		due_ms = e->m->arrived_ms + keep_ms;
+	return due_ms;
 }
 
 /* A node that is armed for earlier is left alone: it fires, finds nothing due and is armed again, which under load
@@ -170,9 +231,14 @@ queue_return(struct queue *q, const struct entry *e)
 	to->seq_flags |= ENTRY_REDELIVERED;
 	to->acquired++;
 	count_in(q, to);
+	if (unlikely(q->lane != NULL) && q->durable) {
+		struct op_state state = { true, to->deliveries, to->acquired };
+
+		lane_set_state(q->lane, to->seq_flags >> 8, &state);
+	}
 	/* It may be the new head; to find out would cost the merge each time. */
-	if (unlikely(to->due_ms != 0))
-		arm_for(q, to->due_ms);
+	if (unlikely(q->with_due) && due_of(q, to) != 0)
+		arm_for(q, due_of(q, to));
 }
 
 static void
@@ -325,7 +391,7 @@ take_head(struct queue *q, struct entry *out)
 static inline bool
 is_expired(const struct queue *q, const struct entry *e)
 {
-	return unlikely(e->due_ms != 0) && e->due_ms <= q->broker->now_ms;
+	return unlikely(q->with_due) && due_of(q, e) != 0 && due_of(q, e) <= q->broker->now_ms;
 }
 
 /* ---- garbage: what is dropped by the thousand is unlinked at once and freed in slices ---- */
@@ -335,6 +401,12 @@ to_garbage(struct broker *b, struct entry_block *first, struct entry_block *last
 {
 	last->next = b->garbage;
 	b->garbage = first;
+}
+
+void
+queue_drop_block(struct queue *q, struct entry_block *k)
+{
+	to_garbage(q->broker, k, k);
 }
 
 bool
@@ -356,18 +428,37 @@ queue_free_garbage(struct broker *b, unsigned max)
 	return false;
 }
 
+/* Those that were given out before are told one by one; what is behind them at once, wherever it lies. Of a queue that
+ * does not last nothing has to stay in files: a later spill begins a new lane. */
+static void
+purge_lane(struct queue *q)
+{
+	if (!q->durable) {
+		lane_close(&q->lane);
+		return;
+	}
+	for (uint32_t i = 0; i < returned_count(q); i++)
+		queue_entry_gone(q, &q->returned->e[i], ACK_PURGED);
+	lane_ack_from(q->lane, q->delivered + 1, ACK_PURGED);
+}
+
 uint64_t
 queue_drop_ready(struct queue *q)
 {
 	uint64_t n = q->ready;
 
+	if (q->lane != NULL && n > 0)
+		purge_lane(q);
 	if (q->returned != NULL)
 		to_garbage(q->broker, q->returned, q->returned);
 	if (q->head != NULL)
 		to_garbage(q->broker, q->head, q->tail);
+	if (q->back_head != NULL)
+		to_garbage(q->broker, q->back_head, q->back_tail);
 	q->returned = NULL;
 	q->returned_sorted = 0;
 	q->head = q->tail = NULL;
+	queue_unchain(q);
 	count_out(q, n, q->ready_bytes);
 	assert(q->ready == 0 && q->ready_bytes == 0);
 	q->with_due = false;
@@ -378,10 +469,23 @@ queue_drop_ready(struct queue *q)
 /* ---- expiry ---- */
 
 static void
-count_expired(struct queue *q, uint64_t n)
+count_expired(struct queue *q, const struct entry *e)
 {
-	q->stats.expired += n;
-	q->broker->stats.expired += n;
+	if (e->due_ms != 0 && e->due_ms <= q->broker->now_ms) {
+		q->stats.expired++;
+		q->broker->stats.expired++;
+	} else {
+		q->stats.retained_out++;
+		q->broker->stats.retained_out++;
+	}
+}
+
+static void
+drop_expired(struct queue *q, struct entry *e)
+{
+	count_expired(q, e);
+	queue_entry_gone(q, e, ACK_EXPIRED);
+	msg_unref(&e->m);
 }
 
 static bool
@@ -400,10 +504,13 @@ expire_blocks(struct queue *q)
 {
 	struct entry_block *k;
 
-	while (q->ready > 0 && returned_count(q) == 0 && (k = q->head)->next != NULL &&
+	while (queue_has_head(q) && returned_count(q) == 0 && (k = q->head)->next != NULL &&
 	       all_expired(q, k)) {
 		q->head = k->next;
-		count_expired(q, k->tail - k->head);
+		for (uint32_t i = k->head; i < k->tail; i++) {
+			count_expired(q, &k->e[i]);
+			queue_entry_gone(q, &k->e[i], ACK_EXPIRED);
+		}
 		count_out(q, k->tail - k->head, k->bytes);
 		to_garbage(q->broker, k, k);
 	}
@@ -419,7 +526,9 @@ queue_arm_expiry(struct queue *q)
 		wheel_disarm(q->broker->wheel, &q->expiry);
 		return;
 	}
-	due_ms = head_entry(q)->due_ms;
+	if (!queue_has_head(q))
+		return; /* queue_load_done() comes here again */
+	due_ms = due_of(q, head_entry(q));
 	if (due_ms != 0)
 		arm_for(q, due_ms);
 }
@@ -433,12 +542,15 @@ queue_on_expiry(struct wheel_node *node, uint64_t now_ms)
 
 	if (q->broker->now_ms < now_ms)
 		q->broker->now_ms = now_ms;
-	while (q->ready > 0 && n < EXPIRE_SLICE && is_expired(q, head_entry(q))) {
+	while (n < EXPIRE_SLICE && queue_has_head(q) && is_expired(q, head_entry(q))) {
 		take_head(q, &e);
-		msg_unref(&e.m);
-		count_expired(q, 1);
+		drop_expired(q, &e);
 		expire_blocks(q);
 		n++;
+	}
+	if (unlikely(q->behind > 0)) {
+		queue_expire_unread(q);
+		queue_read_ahead(q);
 	}
 	queue_arm_expiry(q);
 }
@@ -446,16 +558,19 @@ queue_on_expiry(struct wheel_node *node, uint64_t now_ms)
 bool
 queue_pop(struct queue *q, struct entry *out)
 {
-	while (q->ready > 0) {
+	while (likely(queue_has_head(q))) {
 		take_head(q, out);
 		if (likely(!is_expired(q, out))) {
+			if (unlikely(q->behind > 0))
+				queue_read_ahead(q);
 			if (unlikely(q->with_due))
 				queue_arm_expiry(q);
 			return true;
 		}
-		msg_unref(&out->m);
-		count_expired(q, 1);
+		drop_expired(q, out);
 		expire_blocks(q);
 	}
+	if (q->behind > 0)
+		queue_read_ahead(q);
 	return false;
 }

@@ -2,6 +2,7 @@
  * What the files of the queue module share:
  *	queue.c			publish, consumers and their turns, the way out
  *	queue_entries.c		ready entries in their order, returned ones, expiry, garbage
+ *	queue_chain.c		those that lie on disk
  *	queue_declare.c		look-up, declaring
  *	queue_arguments.c	the `x-` arguments */
 #ifndef BROKER_QUEUE_PRIV_H
@@ -13,8 +14,48 @@
 #include "broker/queue.h"
 #include "broker/table.h"
 
+enum {
+	KEEP_ENTRIES = 1024, /* of a queue that is spilled: its next ones stay in memory */
+	KEEP_BYTES = 1 << 20,
+	KEEP_BYTES_SHORT = 64 << 10 /* while memory is short */
+};
+
 /* Puts a new entry behind all others; its reference moves. */
 void queue_append(struct queue *q, const struct entry *e);
+
+/* queue_chain.c: the store says what happened to a lane (store_ops); the queue is its owner. */
+uint64_t queue_spilled(struct queue *q, uint64_t through, bool is_behind);
+void queue_loaded(struct queue *q, struct msg *m, uint64_t seq, const struct op_state *state, uint64_t expires_ms);
+void queue_load_done(struct queue *q);
+void queue_lost(struct queue *q, uint64_t count, uint64_t bytes);
+/* What the lane of a restored queue holds becomes the queue's. */
+void queue_take_lane(struct queue *q);
+/* The next ones are read if few are in memory. behind > 0. */
+void queue_read_ahead(struct queue *q);
+void queue_expire_unread(struct queue *q);
+void queue_unchain(struct queue *q);
+/* Entries that a queue which is not durable may put on disk: behind those that it keeps. At most n; returns how many. */
+uint32_t queue_list_spillable(const struct queue *q, struct lane_item *item, uint32_t n, uint64_t bytes);
+
+/* queue_entries.c, for queue_chain.c */
+void queue_append_to(struct entry_block **head, struct entry_block **tail, const struct entry *e);
+void queue_drop_block(struct queue *q, struct entry_block *k); /* unlinked before; its references go in slices */
+void queue_free_block(struct entry_block *k);
+struct entry_block *queue_split_block(struct entry_block *k, uint32_t at);	/* the part from index `at` on */
+void queue_count_out(struct queue *q, uint64_t n, uint64_t bytes);
+
+/* Has it a message that can be given out at once? */
+static inline bool
+queue_has_head(const struct queue *q)
+{
+	return q->ready > q->behind;
+}
+
+static inline uint64_t
+queue_unread(const struct queue *q)
+{
+	return q->behind - q->back;
+}
 
 /* Ready entries and what holds them go to broker->garbage at once; counts are right afterwards. Returns how many. */
 uint64_t queue_drop_ready(struct queue *q);
@@ -40,9 +81,13 @@ queue_size(const struct queue *q)
 static inline void
 queue_make_runnable(struct queue *q)
 {
-	if (!q->is_runnable && q->ready > 0 && takers_first(&q->takers) != NULL) {
+	if (q->is_runnable || q->ready == 0 || takers_first(&q->takers) == NULL)
+		return;
+	if (likely(queue_has_head(q))) {
 		q->is_runnable = true;
 		TAILQ_INSERT_TAIL(&q->broker->runnable, q, run_link);
+	} else {
+		queue_read_ahead(q);
 	}
 }
 

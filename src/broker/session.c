@@ -61,6 +61,7 @@ put_waiting(
 	u->e = *e;
 	u->consumer = k;
 	u->queue = q;
+	queue_entry_given(q, e);
 	q->unacked++;
 	q->broker->stats.messages_unacknowledged++;
 }
@@ -77,6 +78,7 @@ session_deliver(struct consumer *k, struct queue *q, struct entry *e)
 	if (k->no_ack) {
 		q->stats.deliver_no_ack++;
 		q->broker->stats.deliver_no_ack++;
+		queue_entry_gone(q, e, ACK_ACKED);
 		msg_unref(&e->m);
 		return;
 	}
@@ -91,13 +93,15 @@ session_deliver(struct consumer *k, struct queue *q, struct entry *e)
 	}
 }
 
-bool
+enum get
 session_get(
     struct session *s, struct queue *q, bool no_ack, struct entry *e, uint64_t *tag, uint32_t *left)
 {
 	if (!queue_pop(q, e)) {
+		if (unlikely(q->ready > 0))
+			return GET_LATER;
 		q->broker->stats.get_empty++;
-		return false;
+		return GET_EMPTY;
 	}
 	*tag = s->next_tag++;
 	*left = queue_count32(q->ready);
@@ -106,13 +110,14 @@ session_get(
 	if (no_ack) {
 		q->stats.get_no_ack++;
 		q->broker->stats.get_no_ack++;
-		return true;
+		queue_entry_gone(q, e, ACK_ACKED);
+		return GET_GOT;
 	}
 	put_waiting(s, q, NULL, e, *tag);
 	msg_ref(e->m);
 	q->stats.get++;
 	q->broker->stats.get++;
-	return true;
+	return GET_GOT;
 }
 
 /* ---- waiting for room in the session's limit ---- */
@@ -242,6 +247,7 @@ batch_add(struct batch *b, struct unacked *u)
 		queue_return(u->queue, &u->e);
 		u->e.m = NULL;
 	} else {
+		queue_entry_gone(u->queue, &u->e, b->how == SETTLE_ACK ? ACK_ACKED : ACK_DROPPED);
 		msg_unref(&u->e.m);
 	}
 }

@@ -137,9 +137,11 @@ void session_cancel(struct session *s, struct consumer *k);
 
 void session_set_limit(struct session *s, uint32_t limit);	/* basic.qos global: resumes consumers if raised */
 
-/* basic.get: false: the queue is empty. On true *e holds one reference: give it back with msg_unref after writing
- * it. With no_ack the message is gone, else it waits under *tag. *left: messages still ready. */
-bool session_get(struct session *s, struct queue *q, bool no_ack, struct entry *e, uint64_t *tag, uint32_t *left);
+/* basic.get. GET_GOT: *e holds one reference: give it back with msg_unref after writing it. With no_ack the message is
+ * gone, else it waits under *tag. *left: messages still ready. GET_LATER: the next one is being read from disk; ask
+ * again when broker->loads has risen. */
+enum get { GET_EMPTY, GET_GOT, GET_LATER };
+enum get session_get(struct session *s, struct queue *q, bool no_ack, struct entry *e, uint64_t *tag, uint32_t *left);
 
 enum settle { SETTLE_ACK, SETTLE_REQUEUE, SETTLE_REJECT };
 

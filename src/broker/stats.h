@@ -11,6 +11,8 @@
 	X(publish, COUNTER, "messages published by clients")                                      \
 	X(publish_in, COUNTER, "bytes of bodies published by clients")                            \
 	X(confirm, COUNTER, "messages confirmed to publishers")                                   \
+	X(confirm_waited, COUNTER, "messages whose confirm had to wait for the disk")             \
+	X(confirm_wait_us, COUNTER, "microseconds that they waited, added up")                    \
 	X(return_unroutable, COUNTER, "mandatory messages returned because no queue took them")   \
 	X(drop_unroutable, COUNTER, "messages dropped because no queue took them")                \
 	X(deliver, COUNTER, "messages delivered to consumers that acknowledge")                   \
@@ -23,11 +25,12 @@
 	X(requeue, COUNTER, "messages returned to their queue")                                   \
 	X(reject, COUNTER, "messages rejected without requeue")                                   \
 	X(expired, COUNTER, "messages dropped at their expiry")                                   \
+	X(retained_out, COUNTER, "messages dropped at the end of the retention time")             \
 	X(purged, COUNTER, "messages removed by purge or deletion of their queue")                \
 	X(reply_to, COUNTER, "messages delivered through direct reply-to")                        \
 	X(reply_to_dropped, COUNTER, "direct replies dropped because their taker does not read")  \
 	X(route_refused, COUNTER, "messages refused because their route takes too many steps")   \
-	X(parked, COUNTER, "times that a publishing channel was parked by a memory alarm")        \
+	X(parked, COUNTER, "times that a publishing channel was parked by an alarm")              \
 	X(parked_dropped, COUNTER, "bytes of frames of parked channels that went before their turn") \
 	X(alarm_closed, COUNTER, "channels closed because of the hard memory limit")              \
 	X(connections_opened, COUNTER, "connections opened")                                      \
@@ -58,7 +61,8 @@
 	X(get_no_ack, COUNTER, "messages got with basic.get without acknowledgement")             \
 	X(ack, COUNTER, "messages acknowledged")                                                  \
 	X(redeliver, COUNTER, "messages delivered again")                                         \
-	X(expired, COUNTER, "messages dropped at their expiry")
+	X(expired, COUNTER, "messages dropped at their expiry")                                   \
+	X(retained_out, COUNTER, "messages dropped at the end of the retention time")
 
 #define STATS_FIELD(name, kind, help) uint64_t name;
 struct broker_stats {

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "broker/broker.h"
 #include "broker/exchange.h"
+#include "broker/persist.h"
 #include "broker/queue.h"
 
 enum { NAME_MAX_BYTES = 255 };
@@ -27,8 +28,8 @@ static const struct {
 	{ "amq.rabbitmq.trace", EXCHANGE_TOPIC, true },
 };
 
-struct vhost *
-vhost_add(struct broker *b, const char *name)
+static struct vhost *
+add(struct broker *b, const char *name, uint64_t id)
 {
 	struct span s = span_str(name);
 	struct vhost *vh;
@@ -39,6 +40,7 @@ vhost_add(struct broker *b, const char *name)
 	vh = xcalloc(1, sizeof *vh);
 	vh->broker = b;
 	vh->name = xstrdup(name);
+	vh->id = id != 0 ? id : ++b->next_id;
 	for (i = 0; i < COUNT_OF(predeclared); i++)
 		exchange_predeclare(
 		    vh, predeclared[i].name, predeclared[i].type, predeclared[i].internal);
@@ -46,6 +48,22 @@ vhost_add(struct broker *b, const char *name)
 	assert(vh->default_exchange != NULL);
 	HASH_ADD_KEYPTR(hh, b->vhosts, vh->name, s.n, vh);
 	return vh;
+}
+
+struct vhost *
+vhost_add(struct broker *b, const char *name)
+{
+	struct vhost *vh = add(b, name, 0);
+
+	if (vh != NULL)
+		persist_vhost(vh);
+	return vh;
+}
+
+struct vhost *
+vhost_restore(struct broker *b, const char *name, uint64_t id)
+{
+	return add(b, name, id);
 }
 
 struct vhost *

@@ -18,6 +18,7 @@ struct queue;
 struct vhost {
 	struct broker *broker;			/* borrowed, owns us */
 	char *name;				/* owned; no NUL inside */
+	uint64_t id;
 	struct exchange *exchanges;		/* owned, uthash by name */
 	struct queue *queues;			/* owned, uthash by name (hh) */
 	struct queue *queues_by_id;		/* the same, by id (hh_id) */
@@ -31,6 +32,7 @@ struct vhost {
 /* With the predeclared exchanges: "", amq.direct, amq.fanout, amq.topic, amq.headers, amq.match,
  * amq.rabbitmq.trace. NULL: name taken, empty or over 255 bytes. */
 struct vhost *vhost_add(struct broker *b, const char *name);
+struct vhost *vhost_restore(struct broker *b, const char *name, uint64_t id); /* from what the store had */
 struct vhost *vhost_find(const struct broker *b, struct span name);
 void vhosts_free(struct broker *b);		/* with their exchanges and what queues are left */
 

@@ -83,5 +83,8 @@ int cmd_help(struct cli *c);
 int cmd_status(struct cli *c);
 int cmd_publish(struct cli *c);
 int cmd_get(struct cli *c);
+int cmd_snapshot(struct cli *c);
+int cmd_restore(struct cli *c);
+int cmd_check_data(struct cli *c);
 
 #endif

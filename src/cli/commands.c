@@ -131,6 +131,16 @@ static const struct cli_option get_options[] = {
 	END_OF_TABLE,
 };
 
+static const struct cli_option restore_options[] = {
+	{ .name = "data",
+	    .letter = 'd',
+	    .value = "DIR",
+	    .env = "HERMES_DATA_DIR",
+	    .def = "/var/lib/hermes",
+	    .text = "data folder, empty or not there yet" },
+	END_OF_TABLE,
+};
+
 /* In the order in which help shows them. */
 const struct cli_command cli_commands[] = {
 	{ .name = "server",
@@ -172,6 +182,42 @@ const struct cli_command cli_commands[] = {
 	    .args_max = 1,
 	    .options = get_options,
 	    .client_amqp = true },
+	{ .name = "snapshot",
+	    .run = cmd_snapshot,
+	    .usage = "DIR [OPTIONS]",
+	    .text = "back up a running node",
+	    .help =
+	        "The node copies its data as of now into DIR, a new folder on its machine, and "
+	        "goes on\n"
+	        "meanwhile; only one at a time. The user has to be an administrator. On the file\n"
+	        "system of the data folder files of long queues are linked, which takes no space.\n"
+	        "Keep a copy elsewhere.\n"
+	        "  hermes snapshot /var/backups/hermes-1\n",
+	    .args_min = 1,
+	    .args_max = 1,
+	    .client_http = true },
+	{ .name = "restore",
+	    .run = cmd_restore,
+	    .usage = "DIR [OPTIONS]",
+	    .text = "put a backup into an empty data folder",
+	    .help = "DIR is a snapshot; it is copied and stays as it is. The copy is checked as\n"
+	            "check-data does it. No node may run on the data folder.\n"
+	            "  hermes restore /var/backups/hermes-1 --data ./data\n",
+	    .args_min = 1,
+	    .args_max = 1,
+	    .options = restore_options },
+	{ .name = "check-data",
+	    .run = cmd_check_data,
+	    .usage = "DIR",
+	    .text = "say whether a data folder is whole",
+	    .help =
+	        "Reads all of a data folder that no node uses, or of a snapshot, and changes "
+	        "nothing.\n"
+	        "Exit status 1 if it is damaged. A node starts on a damaged folder all the same,\n"
+	        "without what is lost.\n"
+	        "  hermes check-data ./data\n",
+	    .args_min = 1,
+	    .args_max = 1 },
 	{ .name = "help",
 	    .run = cmd_help,
 	    .usage = "[COMMAND]",
@@ -197,12 +243,9 @@ const struct cli_command cli_commands[] = {
 	LATER("apply", "FILE", "show how definitions differ from a node, and make it so"),
 	LATER("drain", "", "maintenance mode on"),
 	LATER("resume", "", "maintenance mode off"),
-	LATER("snapshot", "DIR", "back up a running node"),
-	LATER("restore", "DIR", "put a backup into an empty data folder"),
 	LATER("replay", "QUEUE", "send dead letters back to where they came from"),
 	LATER("trace", "MESSAGE", "show the life of a message"),
 	LATER("bench", "", "put load on a node"),
 	LATER("top", "", "live view of a node"),
-	LATER("check-data", "DIR", "say whether a data folder is whole"),
 	END_OF_TABLE,
 };

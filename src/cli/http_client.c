@@ -12,11 +12,13 @@
 #include "base/mem.h"
 #include "mgmt/base64.h"
 
-enum { TIMEOUT_S = 10, ANSWER_MAX = 64 << 20, DEFAULT_PORT = 15672 };
+enum { TIMEOUT_S = 10, PATIENT_S = 24 * 3600, ANSWER_MAX = 64 << 20, DEFAULT_PORT = 15672 };
 
 /* What is asked, and how it went. */
 struct call {
-	struct cli *cli; /* borrowed */
+	struct cli *cli;  /* borrowed */
+	const char *path; /* borrowed, as body */
+	json_t *body;     /* NULL: a GET */
 	struct event_base *base;
 	struct evhttp_uri *uri;
 	char *host; /* owned; without the brackets of IPv6 */
@@ -94,6 +96,19 @@ parse_url(struct call *k)
 	return true;
 }
 
+static void
+add_body(struct evhttp_request *req, json_t *body)
+{
+	struct evbuffer *b = evhttp_request_get_output_buffer(req);
+	char *text = json_dumps(body, JSON_COMPACT);
+
+	if (text == NULL || evbuffer_add(b, text, strlen(text)) < 0 ||
+	    evhttp_add_header(
+	        evhttp_request_get_output_headers(req), "Content-Type", "application/json") < 0)
+		abort();
+	free(text);
+}
+
 static struct evhttp_request *
 make_request(struct call *k)
 {
@@ -104,6 +119,8 @@ make_request(struct call *k)
 
 	if (req == NULL)
 		abort();
+	if (k->body != NULL)
+		add_body(req, k->body);
 	base64 = xmalloc(BASE64_SIZE(n));
 	base64_encode(login, n, base64);
 	header = xasprintf("Basic %s", base64);
@@ -120,7 +137,7 @@ make_request(struct call *k)
 }
 
 static void
-run(struct call *k, const char *path)
+run(struct call *k)
 {
 	struct evhttp_connection *conn =
 	    evhttp_connection_base_new(k->base, NULL, k->host, (uint16_t)k->port);
@@ -130,25 +147,27 @@ run(struct call *k, const char *path)
 
 	while (n > 0 && prefix[n - 1] == '/')
 		n--;
-	target = xasprintf("%.*s%s", (int)n, prefix != NULL ? prefix : "", path);
+	target = xasprintf("%.*s%s", (int)n, prefix != NULL ? prefix : "", k->path);
 	if (conn == NULL)
 		abort();
-	evhttp_connection_set_timeout(conn, TIMEOUT_S);
+	evhttp_connection_set_timeout(conn, k->body == NULL ? TIMEOUT_S : PATIENT_S);
 	evhttp_connection_set_max_body_size(conn, ANSWER_MAX);
-	if (evhttp_make_request(conn, make_request(k), EVHTTP_REQ_GET, target) == 0)
+	if (evhttp_make_request(conn, make_request(k),
+	        k->body == NULL ? EVHTTP_REQ_GET : EVHTTP_REQ_POST, target) == 0)
 		(void)event_base_dispatch(k->base);
 	evhttp_connection_free(conn);
 	free(target);
 }
 
 static void
-explain(const struct call *k, const char *path)
+explain(const struct call *k)
 {
+	const char *method = k->body == NULL ? "GET" : "POST";
 	const char *reason = json_string_value(json_object_get(k->json, "reason"));
 
 	if (k->status == 0 && k->error == (int)EVREQ_HTTP_TIMEOUT)
-		(void)cli_fail(
-		    k->cli, "%s port %d did not answer within %d s", k->host, k->port, TIMEOUT_S);
+		(void)cli_fail(k->cli, "%s port %d did not answer within %d s", k->host, k->port,
+		    k->body == NULL ? TIMEOUT_S : PATIENT_S);
 	else if (k->status == 0 && k->error >= 0)
 		(void)cli_fail(k->cli,
 		    "%s port %d ended the connection without an answer; is it the management port?",
@@ -161,31 +180,31 @@ explain(const struct call *k, const char *path)
 		(void)cli_fail(k->cli, "the node refused user '%s': %s; give --user and --password",
 		    k->user, reason != NULL ? reason : "not authorized");
 	else if (k->status != 200)
-		(void)cli_fail(k->cli, "GET %s: the node answered %d%s%s", path, k->status,
-		    reason != NULL ? ": " : "", reason != NULL ? reason : "");
+		(void)cli_fail(k->cli, "%s %s: the node answered %d%s%s", method, k->path,
+		    k->status, reason != NULL ? ": " : "", reason != NULL ? reason : "");
 	else
 		(void)cli_fail(k->cli,
-		    "GET %s: the answer is not JSON: %s; is this the management port?", path,
-		    k->json_error.text);
+		    "%s %s: the answer is not JSON: %s; is this the management port?", method,
+		    k->path, k->json_error.text);
 }
 
-int
-http_client_get(struct cli *c, const char *path, json_t **out)
+static int
+call(struct cli *c, const char *path, json_t *body, json_t **out)
 {
-	struct call k = { .cli = c, .error = -1 };
+	struct call k = { .cli = c, .path = path, .body = body, .error = -1 };
 	int rc = CLI_USAGE;
 
 	if (parse_url(&k)) {
 		k.base = event_base_new();
 		if (k.base == NULL)
 			abort();
-		run(&k, path);
+		run(&k);
 		event_base_free(k.base);
 		rc = k.status == 200 && k.json != NULL ? CLI_OK : CLI_FAILED;
 		if (rc == CLI_OK)
 			*out = json_incref(k.json);
 		else
-			explain(&k, path);
+			explain(&k);
 	}
 	json_decref(k.json);
 	if (k.uri != NULL)
@@ -194,4 +213,16 @@ http_client_get(struct cli *c, const char *path, json_t **out)
 	free(k.user);
 	free(k.password);
 	return rc;
+}
+
+int
+http_client_get(struct cli *c, const char *path, json_t **out)
+{
+	return call(c, path, NULL, out);
+}
+
+int
+http_client_post(struct cli *c, const char *path, json_t *body, json_t **out)
+{
+	return call(c, path, body, out);
 }

@@ -117,6 +117,35 @@ print_rates(json_t *o)
 }
 
 static void
+print_journal(json_t *store)
+{
+	long long syncs = number_at(store, "journal_syncs", NULL);
+
+	printf("%-13s", "journal");
+	print_bytes(number_at(store, "journal_file_bytes", NULL));
+	printf(" in %lld files, ", number_at(store, "journal_files", NULL));
+	print_bytes(number_at(store, "journal_backlog", NULL));
+	printf(" not synced yet; syncs take %.1f ms, at most %.1f ms\n",
+	    syncs == 0 ? 0.0
+	               : (double)number_at(store, "journal_sync_us", NULL) / (double)syncs / 1000.0,
+	    (double)number_at(store, "journal_sync_max_us", NULL) / 1000.0);
+}
+
+static void
+print_segments(json_t *store)
+{
+	long long damaged = number_at(store, "damaged", NULL);
+
+	printf("%-13s%lld messages in %lld segments, ", "spilled",
+	    number_at(store, "segment_live", NULL), number_at(store, "segments", NULL));
+	print_bytes(number_at(store, "segment_bytes", NULL));
+	printf("; %lld messages since the start\n", number_at(store, "spilled", NULL));
+	if (damaged > 0)
+		printf("%-13s%lld places on disk, %lld messages lost; see the log\n", "damage",
+		    damaged, number_at(store, "damaged_messages", NULL));
+}
+
+static void
 print_status(json_t *o)
 {
 	json_t *hermes = at(o, "hermes", NULL);
@@ -131,6 +160,10 @@ print_status(json_t *o)
 	print_ports(o);
 	print_alarms(hermes);
 	print_memory(hermes);
+	if (json_is_object(at(hermes, "store", NULL))) {
+		print_journal(at(hermes, "store", NULL));
+		print_segments(at(hermes, "store", NULL));
+	}
 	printf("%-13s%lld, channels %lld, consumers %lld\n", "connections",
 	    number_at(o, "object_totals", "connections"), number_at(o, "object_totals", "channels"),
 	    number_at(o, "object_totals", "consumers"));

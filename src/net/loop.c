@@ -71,6 +71,47 @@ loop_unwatch_hangup(struct loop *l, int fd)
 	assert(rc == 0 || errno == ENOENT); /* ENOENT: adding had failed, and was logged */
 }
 
+struct loop_watch {
+	struct event *event; /* owned */
+	loop_watch_fn *fn;
+	void *arg;
+};
+
+static void
+on_watched(UNUSED evutil_socket_t fd, UNUSED short what, void *arg)
+{
+	struct loop_watch *w = arg;
+
+	w->fn(w->arg);
+}
+
+struct loop_watch *
+loop_watch(struct loop *l, int fd, loop_watch_fn *fn, void *arg)
+{
+	struct loop_watch *w = xcalloc(1, sizeof *w);
+
+	w->fn = fn;
+	w->arg = arg;
+	w->event = event_new(l->base, fd, EV_READ | EV_PERSIST, on_watched, w);
+	if (w->event == NULL || event_add(w->event, NULL) < 0) {
+		log_error("descriptor %d cannot be watched", fd);
+		abort();
+	}
+	return w;
+}
+
+void
+loop_unwatch(struct loop_watch **wp)
+{
+	struct loop_watch *w = *wp;
+
+	if (w == NULL)
+		return;
+	*wp = NULL;
+	event_free(w->event);
+	free(w);
+}
+
 static struct event_base *
 base_new(void)
 {

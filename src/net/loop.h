@@ -73,6 +73,12 @@ void loop_trim(struct loop *l);
 void loop_watch_hangup(struct loop *l, struct transport *t, int fd);
 void loop_unwatch_hangup(struct loop *l, int fd);
 
+/* Something else than a transport: fn is called from loop_wait() while fd is readable. */
+struct loop_watch;
+typedef void loop_watch_fn(void *arg);
+struct loop_watch *loop_watch(struct loop *l, int fd, loop_watch_fn *fn, void *arg);
+void loop_unwatch(struct loop_watch **wp); /* before the loop is freed */
+
 static inline bool
 loop_has_output(const struct loop *l)
 {

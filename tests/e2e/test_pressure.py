@@ -12,7 +12,8 @@ from node import SLOW, wait_for
 from wire import enc_frame, enc_method
 
 LIMIT_MIB = 64
-SETTINGS = "memory: {limit: %dMiB}\n" % LIMIT_MIB
+#: nothing goes to disk, so that memory is short at all
+SETTINGS = "memory: {limit: %dMiB, spill: 0%%}\n" % LIMIT_MIB
 
 
 class Flood(threading.Thread):

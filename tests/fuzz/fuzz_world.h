@@ -63,7 +63,9 @@ fuzz_nothing_held(const struct world *w)
 	struct slab_stats slabs;
 
 	assert(LIST_EMPTY(&w->a->connections) && LIST_EMPTY(&w->a->dead));
-	assert(TAILQ_EMPTY(&w->a->parked) && TAILQ_EMPTY(&w->a->confirming));
+	for (int i = 0; i < PARK_REASONS; i++)
+		assert(TAILQ_EMPTY(&w->a->parked[i]));
+	assert(TAILQ_EMPTY(&w->a->confirming));
 	assert(w->a->content_in_flight == 0 && w->a->reply_to == NULL);
 	assert(TAILQ_EMPTY(&w->b->clients) && TAILQ_EMPTY(&w->b->returning));
 	assert(wheel_wait(w->l->wheel, w->l->now_ms) == -1);

@@ -38,7 +38,7 @@ class Control:
             assert self.times
 
     def percentile(self, percent):
-        return self.times[min(len(self.times) - 1, len(self.times) * percent // 100)]
+        return self.times[min(len(self.times) - 1, int(len(self.times) * percent / 100))]
 
 
 def measure(port):

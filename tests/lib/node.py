@@ -73,7 +73,7 @@ class Node:
     """One node.  `settings` is the text of its hermes.yml, without ports."""
 
     def __init__(self, folder, settings="", args=(), env=None, port=None, management_port=None,
-                 nofile=None, data=True):
+                 nofile=None, data=True, address_space=None):
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.config = self.folder / "hermes.yml"
@@ -89,6 +89,7 @@ class Node:
         self.args += list(args)
         self.env = clean_env(env)
         self.nofile = nofile
+        self.address_space = address_space      # bytes
         self.process = None
         self.conns = []             # made by tcp() and raw()
         self.log_before = 0         # characters of the log that earlier starts wrote
@@ -105,6 +106,8 @@ class Node:
         def limit():
             if self.nofile:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (self.nofile, self.nofile))
+            if self.address_space:
+                resource.setrlimit(resource.RLIMIT_AS, (self.address_space, self.address_space))
 
         self.log_before = len(self.log)
         with open(self.log_file, "a") as log:

@@ -17,6 +17,7 @@
 #include "amqp/connection.h"
 #include "amqp/frame.h"
 #include "amqp/method.h"
+#include "amqp/park.h"
 #include "base/config.h"
 #include "base/log.h"
 #include "broker/broker.h"

@@ -183,6 +183,63 @@ START_TEST(window_is_bounded)
 }
 END_TEST
 
+/* Ranges say the same as their tags one by one would. */
+START_TEST(ranges)
+{
+	uint64_t from[64] = { 0 }, to[64] = { 0 };
+	unsigned n = 0;
+
+	state = 4711 + (uint32_t)_i;
+	while (last < TAGS || n > 0) {
+		if (last < TAGS && n < COUNT_OF(from) && rnd(2) == 0) {
+			from[n] = last + 1;
+			for (uint32_t k = 1 + rnd(40); k > 0 && last < TAGS; k--)
+				if (confirm_open(&c, false) != 0)
+					last++;
+			to[n] = last;
+			if (to[n] >= from[n])
+				n++;
+		}
+		if (n > 0 && (last == TAGS || rnd(2) == 0)) {
+			unsigned i = rnd(3) == 0 ? rnd(n) : 0;
+			bool ack = rnd(4) != 0;
+
+			confirm_settle_range(&c, from[i], to[i], ack);
+			for (uint64_t t = from[i]; t <= to[i]; t++)
+				is[t] = ack ? ACKED : NACKED;
+			for (n--; i < n; i++) {
+				from[i] = from[i + 1];
+				to[i] = to[i + 1];
+			}
+		}
+		if (rnd(5) == 0)
+			take_all();
+	}
+	take_all();
+	ck_assert_uint_eq(c.open, 0);
+	ck_assert_uint_eq(low_said, TAGS + 1);
+}
+END_TEST
+
+/* What one sync has covered is one frame. */
+START_TEST(a_range_is_one_frame)
+{
+	struct confirm_out out;
+
+	for (uint64_t i = 1; i <= 500; i++)
+		ck_assert_uint_eq(confirm_open(&c, false), i);
+	confirm_settle_range(&c, 1, 400, true);
+	ck_assert(confirm_take(&c, &out));
+	ck_assert(out.ack && out.multiple);
+	ck_assert_uint_eq(out.tag, 400);
+	ck_assert_uint_eq(out.count, 400);
+	ck_assert(!confirm_take(&c, &out));
+	confirm_settle_range(&c, 401, 500, true);
+	ck_assert(confirm_take(&c, &out));
+	ck_assert_uint_eq(out.tag, 500);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -197,6 +254,8 @@ main(void)
 	tcase_add_test(t, nothing_is_kept_while_all_settle_at_once);
 	tcase_add_test(t, refused_in_the_middle);
 	tcase_add_test(t, window_is_bounded);
+	tcase_add_loop_test(t, ranges, 0, 20);
+	tcase_add_test(t, a_range_is_one_frame);
 	suite_add_tcase(s, t);
 	srunner_run_all(r, CK_ENV);
 	failed = srunner_ntests_failed(r);

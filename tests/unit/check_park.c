@@ -59,7 +59,7 @@ teardown(void)
 	inbox_fini(&in);
 	peer_fini(&p);
 	peer_fini(&other);
-	ck_assert(TAILQ_EMPTY(&w.a->parked));
+	ck_assert(TAILQ_EMPTY(&w.a->parked[PARK_MEMORY]));
 	world_fini(&w);
 	world_held_nothing();
 }
@@ -543,7 +543,7 @@ START_TEST(the_peer_goes)
 	peer_text(&p, 1, "q", "a");
 	peer_text(&p, 2, "q", "b");
 	peer_fini(&p);
-	ck_assert(TAILQ_EMPTY(&w.a->parked));
+	ck_assert(TAILQ_EMPTY(&w.a->parked[PARK_MEMORY]));
 	ck_assert_uint_eq(mem_held[MEM_INPUT], 0);
 	ck_assert_uint_eq(w.b->stats.parked_dropped, 2 * FRAMES_OF_ONE);
 	hold(0);
@@ -579,7 +579,7 @@ START_TEST(no_memory_to_keep)
 	peer_read(&p);
 	ck_assert_str_eq(
 	    peer_next(&p).text, "RESOURCE_ERROR - no memory for frames of a blocked channel");
-	ck_assert(TAILQ_EMPTY(&w.a->parked));
+	ck_assert(TAILQ_EMPTY(&w.a->parked[PARK_MEMORY]));
 }
 END_TEST
 

@@ -542,7 +542,7 @@ START_TEST(many_come_back_in_turns)
 	ck_assert_uint_eq(q->unacked, 0);
 	ck_assert_uint_eq(w.broker->stats.messages_unacknowledged, 0);
 	for (uint64_t i = 0, last = 0; i < UINT64_C(3) * EACH; i++) {
-		if (!queue_pop(q, &e) || (e.seq_flags >> 8) != i ||
+		if (!queue_pop(q, &e) || (e.seq_flags >> 8) != i + 1 ||
 		    (e.seq_flags & ENTRY_REDELIVERED) == 0)
 			ck_abort_msg("entry %lu after %lu", (unsigned long)(e.seq_flags >> 8),
 			    (unsigned long)last);

@@ -110,9 +110,12 @@ static const struct wrong {
 	    "hermes.yml:1: anchors (&), aliases (*) and tags (!) are not taken here" },
 	{ "log: {file: \"a\\0b\"}\n", "hermes.yml:1: a value has a NUL in it" },
 	{ "? [a]\n: b\n", "hermes.yml:1: a key must be a word" },
-	{ "store:\n  sync: 50ms\n",
-	    "hermes.yml:2: store.sync: this version keeps messages in memory only; the journal "
-	    "comes with a later version. Remove the key" },
+	{ "store:\n  sync: 50 ms\n",
+	    "hermes.yml:2: store.sync: '50 ms' is not always, never, or a time from 1ms to 60s "
+	    "(such as 50ms)" },
+	{ "store:\n  journal_max: 64MiB\n  journal_file_size: 32MiB\n",
+	    "hermes.yml:2: store.journal_max: must be at least four times "
+	    "store.journal_file_size" },
 	{ "prometheus: {listen: ['::']}\n", "hermes.yml:1: prometheus.listen: the metrics port "
 	                                    "comes with a later version. Remove the key" },
 	{ "users: [{username: a}]\n",
@@ -207,8 +210,8 @@ START_TEST(values_arrive)
 {
 	load("node: {name: n1, listen: [127.0.0.1, '::1'], port: 1}\nmanagement: {listen: "
 	     "127.0.0.2, enabled: false}\n"
-	     "log: {level: debug, format: json, file: /tmp/x}\nstore: {path: /d}\nmemory: {limit: "
-	     "256MiB}\n"
+	     "log: {level: debug, format: json, file: /tmp/x}\nstore: {path: /d, sync: 20ms, "
+	     "retention_hours: 3}\nmemory: {limit: 256MiB, spill: 40%}\ndisk: {min_free: 2%}\n"
 	     "limits: {heartbeat: 0, handshake: 500ms, connections: 17}\ntcp: {nodelay: false}\n"
 	     "default_user: {name: me, password: pw, remote: true}\ntls: {port: 0}\nprometheus: "
 	     "{enabled: false, port: 0}\n");
@@ -226,6 +229,10 @@ START_TEST(values_arrive)
 	ck_assert_uint_eq(s.config.heartbeat_s, 0);
 	ck_assert_uint_eq(s.config.handshake_ms, 500);
 	ck_assert_uint_eq(s.config.connections, 17);
+	ck_assert_uint_eq(s.config.store_sync, 20);
+	ck_assert_uint_eq(s.config.retention_hours, 3);
+	ck_assert_uint_eq(s.config.memory_spill, 40);
+	ck_assert_uint_eq(s.config.disk_min_free, CONFIG_SHARE + 2);
 	ck_assert(!s.config.tcp_nodelay);
 	ck_assert_str_eq(s.config.default_user, "me");
 	ck_assert(s.config.default_user_remote);
@@ -542,6 +549,36 @@ START_TEST(topology_is_refused)
 }
 END_TEST
 
+static const struct wrong again[] = {
+	{ "vhosts: [{name: v}]\nqueues: [{name: q}]\nexchanges: [{name: x, type: topic}]\n"
+	  "bindings: [{source: x, destination: q, routing_key: k}]\n",
+	    "" },
+	{ "queues: [{name: q, durable: false}]\n",
+	    "hermes.yml:1: queue 'q': PRECONDITION_FAILED - inequivalent arg 'durable' for queue "
+	    "'q' in vhost '/': received 'false' but current is 'true'. It is there since an "
+	    "earlier start; delete it, or change its entry" },
+	{ "exchanges: [{name: x, type: fanout}]\n",
+	    "hermes.yml:1: exchange 'x': PRECONDITION_FAILED - inequivalent arg 'type' for "
+	    "exchange 'x' in vhost '/': received 'fanout' but current is 'topic'. It is there "
+	    "since an earlier start; delete it, or change its entry" },
+};
+
+/* What the store had is there before the settings are looked at. */
+START_TEST(topology_is_there_already)
+{
+	struct broker *b;
+	struct wheel *w;
+
+	load(again[0].text);
+	declare_in_new_broker(&b, &w);
+	load(again[_i].text);
+	settings_declare(&s, b, &p);
+	ck_assert_str_eq(said(), again[_i].said);
+	broker_free(&b);
+	wheel_free(&w);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -568,6 +605,7 @@ main(void)
 	tcase_add_loop_test(t, argument, 0, COUNT_OF(arguments));
 	tcase_add_test(t, topology_is_declared);
 	tcase_add_loop_test(t, topology_is_refused, 0, COUNT_OF(refusals));
+	tcase_add_loop_test(t, topology_is_there_already, 0, COUNT_OF(again));
 	suite_add_tcase(suite, t);
 	srunner_run_all(r, CK_ENV);
 	failed = srunner_ntests_failed(r);

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Channels that wait for the disk.
+ *
+ * Answers: a declare, a bind, a delete, a purge, a commit is done at once, but its -ok is a promise, so it is held back
+ * until the store has what it says, and with it what comes behind it on that channel. Those who wait stand in the order
+ * of their positions, because positions only rise.
+ *
+ * Persistent messages, when the disk is full or the store is too far behind: the channel is parked at the message's
+ * header, which says what it is. With a full disk its client is told. Everything else goes on, acks before all.
+ *
+ * basic.get from a queue whose next messages are being read: it is handled again after the next read. */
+#include <stdlib.h>
+
+#include "amqp/channel.h"
+#include "amqp/codec.h"
+#include "amqp/frame.h"
+#include "amqp/method.h"
+#include "amqp/park.h"
+#include "base/config.h"
+#include "broker/broker.h"
+#include "broker/persist.h"
+#include "broker/props.h"
+
+/* --- answers ------------------------------------------------------------ */
+
+void
+park_answer(const struct method_call *call, struct store_wait wait, uint32_t id, void *args)
+{
+	struct channel *ch = call->ch;
+
+	if (!persist_must_wait(ch->conn->amqp->broker, wait)) {
+		codec_send(ch->conn, ch->id, id, args);
+		return;
+	}
+	park_put(ch, wait.durable ? PARK_DURABLE : PARK_WRITTEN);
+	ch->parked_until = wait;
+	ch->parked.answer = codec_frame(ch->id, id, args, &ch->parked.answer_len);
+}
+
+void
+park_object_answer(const struct method_call *call, bool survives, uint32_t id, void *args)
+{
+	struct store_wait wait = { 0 };
+
+	if (survives)
+		wait = persist_objects_wait(call->conn->amqp->broker);
+	park_answer(call, wait, id, args);
+}
+
+static void
+write_answer(struct channel *ch)
+{
+	const struct config *cfg = ch->conn->amqp->cfg;
+	struct parked *k = &ch->parked;
+
+	transport_write(ch->conn->io, k->answer, k->answer_len);
+	free(k->answer);
+	k->answer = NULL;
+	connection_check_output(ch->conn, cfg->output, cfg->output_max);
+}
+
+static void
+release_answers(struct amqp *a, enum park_reason reason)
+{
+	struct channel *ch;
+
+	while ((ch = TAILQ_FIRST(&a->parked[reason])) != NULL &&
+	       !persist_must_wait(a->broker, ch->parked_until)) {
+		write_answer(ch);
+		park_put(ch, PARK_DUE);
+	}
+}
+
+/* --- reading ------------------------------------------------------------ */
+
+void
+park_for_load(const struct method_call *call)
+{
+	struct channel *ch = call->ch;
+
+	park_put(ch, PARK_LOAD);
+	ch->loads = ch->conn->amqp->broker->loads;
+	channel_keep_parked(ch, call->frame.p, call->frame.n);
+}
+
+static void
+release_loads(struct amqp *a)
+{
+	struct channel *ch;
+
+	while ((ch = TAILQ_FIRST(&a->parked[PARK_LOAD])) != NULL && ch->loads != a->broker->loads)
+		park_put(ch, PARK_DUE);
+}
+
+/* --- persistent messages ------------------------------------------------ */
+
+static bool
+is_persistent(const uint8_t *frame, uint32_t size)
+{
+	enum { FIXED = 12 }; /* class, weight, body size */
+	struct props pr;
+
+	return size > FIXED &&
+	       props_scan(span_of(frame + FRAME_HEAD + FIXED, size - FIXED), &pr) == 0 &&
+	       pr.delivery_mode == 2;
+}
+
+static void
+tell_blocked(struct channel *ch)
+{
+	struct amqp *a = ch->conn->amqp;
+
+	a->broker->stats.parked++;
+	a->told_blocked = true;
+	connection_tell_blocked(ch->conn, a->hold_text);
+}
+
+bool
+park_header(struct channel *ch, const uint8_t *frame, uint32_t size)
+{
+	if (!is_persistent(frame, size))
+		return false;
+	park_put(ch, PARK_STORE);
+	if (ch->conn->amqp->hold_text != NULL)
+		tell_blocked(ch);
+	channel_keep_parked(ch, frame, FRAME_OVERHEAD + (size_t)size);
+	return true;
+}
+
+/* What holds them, looked at once a turn: a turn takes in no more than some MiB. */
+static void
+look(struct amqp *a)
+{
+	const char *before = a->hold_text;
+	const struct broker *b = a->broker;
+	struct channel *ch;
+
+	a->hold = b->store != NULL ? store_hold(b->store) : STORE_FINE;
+	if (b->disk_low)
+		a->hold = STORE_DISK_FULL;
+	/* a disk that is only behind goes on in a moment: nobody is told */
+	a->hold_text = a->hold != STORE_BACKLOG ? persist_hold(b) : NULL;
+	if (a->hold_text != NULL && before == NULL) {
+		/* it was only behind when they were parked */
+		TAILQ_FOREACH (ch, &a->parked[PARK_STORE], parked_link)
+			tell_blocked(ch);
+	}
+}
+
+void
+park_store_run(struct amqp *a)
+{
+	struct channel *ch;
+
+	release_answers(a, PARK_WRITTEN);
+	release_answers(a, PARK_DURABLE);
+	release_loads(a);
+	look(a);
+	while (a->hold == STORE_FINE && (ch = TAILQ_FIRST(&a->parked[PARK_STORE])) != NULL)
+		park_put(ch, PARK_DUE);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Between the broker and the store: what of it survives a restart, how it comes back, and what callers have to wait for.
+ * broker->store is NULL in tests that need none: then nothing survives and nothing waits. */
+#ifndef BROKER_PERSIST_H
+#define BROKER_PERSIST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+#include "broker/broker.h"
+#include "store/store.h"
+
+struct binding;
+struct exchange;
+struct msg;
+struct queue;
+struct vhost;
+
+extern const struct store_ops persist_store_ops;	/* for store_new(); its arg: the broker */
+
+/* After store_recover(), before settings are declared and ports opened: vhosts, exchanges, queues with their messages,
+ * bindings. Then store_linked(). What cannot be linked is said in the log and left out. */
+void persist_link(struct broker *b);
+
+/* Before store_free(): nothing survives and nothing waits from here on. */
+void persist_unlink(struct broker *b);
+
+/* "always", "never", or a time up to a minute such as "50ms". 0 or -EINVAL. */
+int sync_parse(struct span text, struct sync_setting *out) MUSTUSE;
+
+/* publish.c's: m is about to enter these queues. One record for the durable ones if it is persistent, before they get it. */
+void persist_message(struct broker *b, struct msg *m, struct queue *const *queue, uint32_t n, struct store_wait *wait);
+
+/* Durable objects were made, changed or go: PUT, GONE. Nothing for those that are not durable. */
+void persist_vhost(struct vhost *vh);
+void persist_exchange(struct exchange *x);
+void persist_exchange_gone(struct exchange *x);
+void persist_queue(struct queue *q);		/* opens its lane too */
+void persist_queue_lane(struct queue *q);	/* only that: the store has the queue */
+void persist_queue_gone(struct queue *q);	/* closes it */
+void persist_binding(struct binding *b);
+void persist_binding_gone(struct binding *b);
+
+/* What an answer has to wait for: lsn 0 nothing. */
+struct store_wait persist_objects_wait(const struct broker *b);	/* declare, bind, delete */
+struct store_wait persist_all_wait(struct broker *b);			/* purge */
+bool persist_must_wait(const struct broker *b, struct store_wait w);
+
+/* Publishers of persistent messages have to wait: a static text for connection.blocked and the log; NULL: they need not. */
+const char *persist_hold(const struct broker *b);
+
+#endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The start: objects that the store has become vhosts, exchanges, queues and bindings again. What does not fit together
+ * (a journal that was damaged) is said in the log and taken out of the store, so that it does not come back by chance. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "broker/binding.h"
+#include "broker/definition.h"
+#include "broker/exchange.h"
+#include "broker/persist.h"
+#include "broker/queue_priv.h"
+#include "broker/table.h"
+#include "broker/user.h"
+#include "broker/vhost.h"
+
+struct link {
+	struct broker *b;
+	uint64_t *left_out; /* owned: ids of what is to go */
+	size_t n, cap;
+};
+
+static void
+leave_out(struct link *l, uint64_t id, const char *what, struct span name, const char *why)
+{
+	log_error(
+	    "%s '%.*s' (%llu) is left out: %s", what, SPAN_FMT(name), (unsigned long long)id, why);
+	if (l->n == l->cap) {
+		l->cap = l->cap > 0 ? l->cap * 2 : 16;
+		l->left_out = xrealloc(l->left_out, l->cap * sizeof *l->left_out);
+	}
+	l->left_out[l->n++] = id;
+}
+
+static struct vhost *
+vhost_of(const struct broker *b, struct span state)
+{
+	struct span name;
+
+	return definition_name(state, DEF_VHOST, &name) ? vhost_find(b, name) : NULL;
+}
+
+/* *out: owned; NULL: none. False: they have not the form of a table. */
+static bool
+arguments_of(struct span state, struct table **out)
+{
+	struct span raw;
+
+	*out = NULL;
+	if (!definition_find(state, DEF_ARGUMENTS, &raw))
+		return true;
+	if (table_check(raw, TABLE_DEPTH_MAX) != 0)
+		return false;
+	*out = table_from_raw(raw);
+	return true;
+}
+
+static void
+seen(struct broker *b, uint64_t id)
+{
+	if (id > b->next_id)
+		b->next_id = id;
+}
+
+static void
+link_vhost(void *arg, uint64_t id, struct span state)
+{
+	struct link *l = arg;
+	struct span name = { NULL, 0 };
+	struct vhost *vh;
+	char *text;
+
+	seen(l->b, id);
+	if (!definition_name(state, DEF_NAME, &name) || name.n == 0) {
+		leave_out(l, id, "vhost", span_of(NULL, 0), "its name cannot be read");
+		return;
+	}
+	text = xstrndup((const char *)name.p, name.n);
+	vh = vhost_restore(l->b, text, id);
+	if (vh == NULL)
+		leave_out(l, id, "vhost", name, "there is one of this name");
+	else
+		users_admit_administrators(l->b, vh);
+	free(text);
+}
+
+static void
+link_exchange(void *arg, uint64_t id, struct span state)
+{
+	struct link *l = arg;
+	struct vhost *vh = vhost_of(l->b, state);
+	uint64_t flags = definition_number(state, DEF_FLAGS);
+	struct exchange_spec spec = { .durable = true,
+		.auto_delete = (flags & DEF_AUTO_DELETE) != 0,
+		.internal = (flags & DEF_INTERNAL) != 0 };
+	struct table *arguments;
+
+	seen(l->b, id);
+	if (vh == NULL || !definition_name(state, DEF_NAME, &spec.name) ||
+	    !definition_name(state, DEF_TYPE, &spec.type) || !arguments_of(state, &arguments)) {
+		leave_out(l, id, "exchange", spec.name, "it cannot be read, or has no vhost");
+		return;
+	}
+	spec.arguments = arguments;
+	if (exchange_restore(vh, &spec, id) == NULL)
+		leave_out(l, id, "exchange", spec.name,
+		    "its type is not known, or there is one of this name");
+	table_free(&arguments);
+}
+
+static void
+link_queue(void *arg, uint64_t id, struct span state)
+{
+	struct link *l = arg;
+	struct vhost *vh = vhost_of(l->b, state);
+	struct queue_spec spec = { .durable = true,
+		.auto_delete = (definition_number(state, DEF_FLAGS) & DEF_AUTO_DELETE) != 0 };
+	struct table *arguments;
+
+	seen(l->b, id);
+	if (vh == NULL || !definition_name(state, DEF_NAME, &spec.name) ||
+	    !arguments_of(state, &arguments)) {
+		leave_out(l, id, "queue", spec.name, "it cannot be read, or has no vhost");
+		return;
+	}
+	spec.arguments = arguments;
+	if (queue_restore(vh, &spec, id) == NULL)
+		leave_out(l, id, "queue", spec.name, "there is one of this name");
+	table_free(&arguments);
+}
+
+/* By name; it has to be the same one, not a later one that was given the name. */
+static struct exchange *
+exchange_of(
+    const struct vhost *vh, struct span state, enum definition_tag name, enum definition_tag id)
+{
+	struct exchange *x;
+	struct span text;
+
+	if (!definition_name(state, name, &text) || (x = exchange_find(vh, text)) == NULL)
+		return NULL;
+	if (exchange_is_predeclared(x))
+		return x;
+	return x->id == definition_number(state, id) ? x : NULL;
+}
+
+static struct queue *
+queue_of(const struct vhost *vh, struct span state)
+{
+	struct queue *q;
+	struct span text;
+
+	if (!definition_name(state, DEF_QUEUE, &text) || (q = queue_find(vh, text)) == NULL)
+		return NULL;
+	return q->id == definition_number(state, DEF_QUEUE_ID) ? q : NULL;
+}
+
+static void
+link_binding(void *arg, uint64_t id, struct span state)
+{
+	struct link *l = arg;
+	struct vhost *vh = vhost_of(l->b, state);
+	struct exchange *source = NULL, *x = NULL;
+	struct queue *q = NULL;
+	struct span key = { NULL, 0 };
+	const struct error *e;
+	struct table *arguments;
+
+	seen(l->b, id);
+	if (vh != NULL) {
+		source = exchange_of(vh, state, DEF_SOURCE, DEF_SOURCE_ID);
+		q = queue_of(vh, state);
+		x = q == NULL ? exchange_of(vh, state, DEF_EXCHANGE, DEF_EXCHANGE_ID) : NULL;
+	}
+	if (source == NULL || (q == NULL) == (x == NULL) ||
+	    !definition_find(state, DEF_KEY, &key) || key.n > 255 ||
+	    !arguments_of(state, &arguments)) {
+		leave_out(l, id, "binding", key, "one of its ends is not there");
+		return;
+	}
+	e = binding_restore(source, q, x, key, arguments, id);
+	if (e != NULL)
+		leave_out(l, id, "binding", key, e->text);
+	table_free(&arguments);
+}
+
+static void
+link_kind(struct broker *b, enum object_kind kind, store_object_fn *f)
+{
+	struct link l = { .b = b };
+
+	store_each_object(b->store, kind, f, &l);
+	for (size_t i = 0; i < l.n; i++)
+		store_gone(b->store, kind, l.left_out[i]);
+	free(l.left_out);
+}
+
+void
+persist_unlink(struct broker *b)
+{
+	struct queue *q;
+
+	TAILQ_FOREACH (q, &b->queues, all_link)
+		q->lane = NULL;
+	b->store = NULL;
+}
+
+void
+persist_link(struct broker *b)
+{
+	link_kind(b, OBJECT_VHOST, link_vhost);
+	link_kind(b, OBJECT_EXCHANGE, link_exchange);
+	link_kind(b, OBJECT_QUEUE, link_queue);
+	link_kind(b, OBJECT_BINDING, link_binding);
+	store_linked(b->store);
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Which queues go to disk when memory is short.
+ *
+ * Queues are not kept in the order of their size, which would cost something with every message. While memory is short
+ * they are walked round and round, some each turn: a lap without a spill finds the size of the largest, the next one
+ * spills those of at least half of it, until none is found that is worth a file. First those whose messages the journal
+ * has, for it costs least, then the others. */
+#include "broker/pressure.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "broker/queue_priv.h"
+
+enum {
+	LOOK = 128, /* queues a turn */
+	SPILLS =
+	    4, /* jobs begun in a turn; of queues that are not durable one, for it lists messages */
+	ITEMS = 16384, /* of one job, for a queue that is not durable */
+	ITEM_BYTES = 16 << 20,
+	WORTH = 256 << 10, /* bytes of a queue below which it stays in memory */
+	OVERHEAD = 96,     /* what a message costs beside its body, about */
+	PAUSE_MS = 100     /* when nothing was worth it */
+};
+
+/* Bytes that spilling would free, about. */
+static uint64_t
+spillable(const struct queue *q, bool transient)
+{
+	uint64_t unread = queue_unread(q), bytes = q->ready_bytes, n = q->ready - unread;
+
+	if (q->durable == transient)
+		return 0;
+	if (unread > 0)
+		bytes -= lane_unread_bytes(q->lane);
+	/* What would stay in memory anyway. */
+	if (unread > 0) {
+		n = q->back;
+		bytes = q->back_bytes;
+	} else if (bytes <= KEEP_BYTES_SHORT && n <= KEEP_ENTRIES) {
+		return 0;
+	}
+	return bytes + n * OVERHEAD;
+}
+
+static void
+spill_transient(struct queue *q)
+{
+	struct lane_item *item = xmalloc(ITEMS * sizeof *item);
+	uint32_t n = queue_list_spillable(q, item, ITEMS, ITEM_BYTES);
+
+	if (n > 0 && q->lane == NULL)
+		q->lane = lane_open(q->broker->store, q->id, 0, false, q);
+	if (n > 0 && lane_spill_items(q->lane, item, n) && q->behind == 0)
+		q->keep_through = item[0].seq - 1;
+	free(item);
+}
+
+/* Is a job of it under way? Its memory comes back soon. */
+static bool
+is_busy(const struct queue *q)
+{
+	if (q->lane == NULL)
+		return false;
+	return q->durable ? !lane_spill(q->lane, UINT64_MAX) : !lane_spill_items(q->lane, NULL, 0);
+}
+
+static void
+spill(struct queue *q)
+{
+	if (q->durable)
+		(void)lane_spill(q->lane, 0);
+	else
+		spill_transient(q);
+}
+
+static void
+reset(struct spill_walk *w)
+{
+	w->next = NULL;
+	w->least = UINT64_MAX;
+	w->best = 0;
+	w->transient = w->did = false;
+}
+
+static void
+end_lap(struct spill_walk *w, uint64_t now_ms)
+{
+	if (!w->did) {
+		if (w->best >= WORTH) {
+			w->least = w->best / 2;
+		} else if (!w->transient) {
+			w->transient = true;
+			w->least = UINT64_MAX;
+		} else {
+			reset(w);
+			w->pause_ms = now_ms + PAUSE_MS;
+		}
+	}
+	w->best = 0;
+	w->did = false;
+}
+
+void
+pressure_run(struct broker *b)
+{
+	struct spill_walk *w = &b->spill;
+	unsigned spills = 0;
+
+	if (likely(!memory_spills(&b->memory))) {
+		reset(w);
+		return;
+	}
+	if (b->now_ms < w->pause_ms)
+		return;
+	for (unsigned i = 0; i < LOOK && spills < SPILLS; i++) {
+		struct queue *q = w->next != NULL ? w->next : TAILQ_FIRST(&b->queues);
+		uint64_t size;
+
+		if (q == NULL)
+			return;
+		w->next = TAILQ_NEXT(q, all_link);
+		size = spillable(q, w->transient);
+		if (size > 0 && size >= w->least) {
+			if (!is_busy(q)) {
+				spill(q);
+				spills += q->durable ? 1 : SPILLS;
+			}
+			w->did = true;
+		} else if (size > w->best) {
+			w->best = size;
+		}
+		if (w->next == NULL) {
+			end_lap(w, b->now_ms);
+			if (b->now_ms < w->pause_ms)
+				return;
+		}
+	}
+}

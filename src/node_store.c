@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Opens, turns and closes the store; see the header. */
+#include "node_store.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/log.h"
+#include "broker/broker.h"
+#include "broker/persist.h"
+#include "broker/queue.h"
+#include "net/loop.h"
+#include "store/disk.h"
+
+enum {
+	WORKERS = 3,
+	CLOCK_BACK_MS = 60000 /* a clock that stands further back than this is worth a line */
+};
+#define GARBAGE_MAX ((uint64_t)64 << 20)
+
+/* A disk that failed may have lost what it said it had: whatever is confirmed from now on would be a lie. */
+static void
+end_if_failed(const struct node_store *ns)
+{
+	int error = store_failed(ns->store);
+
+	if (error == 0)
+		return;
+	log_error("the disk of %s failed: %s; nothing more is confirmed, the node ends",
+	    ns->cfg->data_dir, strerror(-error));
+	log_flush();
+	_exit(1);
+}
+
+static void
+on_positions(void *arg)
+{
+	struct node_store *ns = arg;
+
+	(void)store_events(ns->store);
+	end_if_failed(ns);
+}
+
+static void
+on_answers(void *arg)
+{
+	struct node_store *ns = arg;
+
+	workers_take(ns->workers);
+	end_if_failed(ns);
+}
+
+/* ---- free space ---- */
+
+static void
+space_run(struct worker_job *job)
+{
+	struct space_job *s = (struct space_job *)(void *)job;
+	struct disk *d = s->ns->disk;
+
+	s->error = d->ops->space(d, &s->total, &s->available);
+}
+
+static uint64_t
+least_free(const struct node_store *ns, uint64_t total)
+{
+	uint64_t v = ns->cfg->disk_min_free;
+
+	return v >= CONFIG_SHARE ? total / 100 * (v - CONFIG_SHARE) : v;
+}
+
+static void
+space_done(struct worker_job *job)
+{
+	struct space_job *s = (struct space_job *)(void *)job;
+	struct node_store *ns = s->ns;
+	uint64_t least = least_free(ns, s->total);
+	/* Some more than the least ends it, so that it does not flutter. */
+	uint64_t enough = ns->broker->disk_low ? least + least / 8 : least;
+	bool low = s->available < enough;
+
+	s->is_running = false;
+	if (s->error != 0) {
+		if (!ns->space_failed)
+			log_warning("free disk space cannot be found out: %s", strerror(-s->error));
+		ns->space_failed = true;
+		return;
+	}
+	ns->space_failed = false;
+	if (low == ns->broker->disk_low)
+		return;
+	ns->broker->disk_low = low;
+	if (low)
+		log_warning("disk alarm: %" PRIu64 " bytes are free, the limit is %" PRIu64
+		            ": publishers of persistent messages are held back",
+		    s->available, least);
+	else
+		log_info("disk alarm is over: %" PRIu64 " bytes are free", s->available);
+}
+
+void
+node_store_each_second(struct node_store *ns)
+{
+	queues_tend(ns->broker);
+	if (ns->space.is_running)
+		return;
+	ns->space.is_running = true;
+	ns->space.job.run = space_run;
+	ns->space.job.done = space_done;
+	ns->space.ns = ns;
+	workers_submit(ns->workers, &ns->space.job);
+}
+
+/* ---- start, turn, end ---- */
+
+static struct store_config
+config_of(const struct config *cfg)
+{
+	struct store_config c = {
+		.journal_file_size = cfg->journal_file_size,
+		.journal_max = cfg->journal_max,
+		.sync = { .policy = SYNC_POLICY_MS, .ms = cfg->store_sync },
+		.lane_entries = cfg->queue_messages,
+		.lane_bytes = cfg->queue_bytes,
+		.garbage_max = GARBAGE_MAX,
+		.threads = true,
+	};
+
+	if (cfg->store_sync == CONFIG_SYNC_ALWAYS)
+		c.sync = (struct sync_setting){ .policy = SYNC_POLICY_ALWAYS };
+	else if (cfg->store_sync == CONFIG_SYNC_NEVER)
+		c.sync = (struct sync_setting){ .policy = SYNC_POLICY_NEVER };
+	return c;
+}
+
+static void
+say_recovered(const struct store_report *r, const struct broker *b)
+{
+	if (r->is_new)
+		return;
+	log_info("journal: %" PRIu64 " records read, %" PRIu64 " queues, %" PRIu64 " messages",
+	    r->records, b->stats.queues, b->stats.messages_ready);
+	if (r->damaged > 0)
+		log_error("journal: %" PRIu64 " places were damaged; what stood there is lost",
+		    r->damaged);
+	if (r->clock_ms > b->now_ms + CLOCK_BACK_MS)
+		log_warning("the clock stands %" PRIu64
+		            " s before the time of the last record in the journal: messages "
+		            "expire later than they should",
+		    (r->clock_ms - b->now_ms) / 1000);
+}
+
+bool
+node_store_open(struct node_store *ns, struct loop *l, struct broker *b, const struct config *cfg,
+    char err[STORE_ERROR])
+{
+	struct store_config c = config_of(cfg);
+	struct store_report r = { 0 };
+
+	ns->broker = b;
+	ns->cfg = cfg;
+	ns->workers = workers_new(WORKERS);
+	ns->disk = disk_real_new(cfg->data_dir);
+	ns->store = store_new(&c, ns->disk, ns->workers, &persist_store_ops, b);
+	if (store_recover(ns->store, &r, err) != 0)
+		return false;
+	b->store = ns->store;
+	if (r.next_id > b->next_id)
+		b->next_id = r.next_id;
+	persist_link(b);
+	ns->positions = loop_watch(l, store_fd(ns->store), on_positions, ns);
+	ns->answers = loop_watch(l, workers_fd(ns->workers), on_answers, ns);
+	say_recovered(&r, b);
+	return true;
+}
+
+bool
+node_store_turn(struct node_store *ns, uint64_t now_ms)
+{
+	uint64_t loads = ns->broker->loads;
+	bool more = store_turn(ns->store, ns->broker->next_id, now_ms);
+
+	end_if_failed(ns);
+	/* Who waits for what was read is served in the next turn. */
+	return more || ns->broker->loads != loads;
+}
+
+void
+node_store_close(struct node_store *ns)
+{
+	loop_unwatch(&ns->positions);
+	loop_unwatch(&ns->answers);
+	if (ns->broker != NULL)
+		persist_unlink(ns->broker);
+	if (ns->store != NULL)
+		store_free(&ns->store);
+	if (ns->workers != NULL)
+		workers_free(&ns->workers);
+	if (ns->disk != NULL)
+		disk_free(&ns->disk);
+}
