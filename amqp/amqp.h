@@ -45,7 +45,7 @@ struct amqp {
 	struct connection_list dead;		/* freed by amqp_reap */
 	struct channel *dead_channels;		/* the same; chained by dead_next */
 	struct confirming_list confirming;	/* channels with confirms to send this turn */
-	struct confirm_run_list confirm_runs[2];	/* owned: tags that wait for [false] the written, [true] the durable position */
+	struct confirm_run_list confirm_runs[2];	/* owned: wait for [false] the written, [true] the durable position */
 	struct confirm_run_list spare_runs;	/* owned */
 	unsigned spare_run_count;
 	uint64_t turn;				/* calls of amqp_run() so far */

@@ -461,10 +461,8 @@ sim_unlink(struct disk *base, const char *name)
 	if (e == NULL)
 		return -ENOENT;
 	rc = name_fate(d, &done);
-	if (done) {
-		bury(d, &e->inode->cache);
+	if (done)
 		name_changed(d, NAME_UNSET, name, NULL, e->inode);
-	}
 	return rc;
 }
 
@@ -488,6 +486,20 @@ sim_make_folder(struct disk *base, const char *name)
 	return rc;
 }
 
+/* Only from now on may other files show what a removed one held. */
+static void
+make_durable(struct disk_sim *d, const struct name_change *c)
+{
+	change_names(&d->durable, c);
+	if (c->kind != NAME_UNSET)
+		return;
+	for (uint32_t k = 0; k < d->durable.n; k++) {
+		if (d->durable.e[k].inode == c->inode)
+			return;
+	}
+	bury(d, &c->inode->cache);
+}
+
 static int
 sim_sync_folder(struct disk *base, const char *name)
 {
@@ -500,7 +512,7 @@ sim_sync_folder(struct disk *base, const char *name)
 		const struct name_change *c = &d->pending[k];
 
 		if (is_in(c->name, name) || (c->kind == NAME_MOVE && is_in(c->to, name)))
-			change_names(&d->durable, c);
+			make_durable(d, c);
 		else
 			d->pending[kept++] = *c;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * On top of channel_world.h: a store behind the broker, in a folder of its own, without threads. Nothing is written before
- * store_world_step(), so that a test sees what waits. */
+ * On top of channel_world.h: a store behind the broker, in a folder of its own, without threads. Nothing is written
+ * before store_world_step(), so that a test sees what waits. */
 #ifndef TESTS_STORE_WORLD_H
 #define TESTS_STORE_WORLD_H
 
