@@ -28,6 +28,7 @@ TAILQ_HEAD(parked_list, channel);
 enum park_reason {
 	PARK_MEMORY,	/* the memory alarm, at a publish */
 	PARK_STORE,	/* the disk is full or far behind, at a persistent message */
+	PARK_LAG,	/* a queue that it publishes to has too much in memory, at a persistent message */
 	PARK_WRITTEN,	/* its answer is held back until what it says is written, */
 	PARK_DURABLE,	/* or durable */
 	PARK_LOAD,	/* messages are being read from disk for its basic.get */

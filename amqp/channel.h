@@ -65,6 +65,7 @@ struct channel {
 	enum park_reason parked_for; /* while is_parked */
 	struct parked parked;
 	struct store_wait parked_until; /* PARK_WRITTEN, PARK_DURABLE */
+	bool lags;                      /* its last message went to a queue that lags (store_lags) */
 	uint64_t loads;                 /* PARK_LOAD: broker->loads when it was parked */
 	uint64_t alarm; /* the memory alarm (memory.alarms) that session.allowance belongs to */
 	TAILQ_ENTRY(channel) confirming_link, parked_link;

@@ -417,7 +417,7 @@ content_frame(struct connection *c, struct channel *ch, const uint8_t *frame, ui
 	const struct error *e;
 
 	if (frame[0] == FRAME_HEADER && ch->content_state == CONTENT_HEADER) {
-		if (unlikely(c->amqp->hold != STORE_FINE) && park_header(ch, frame, size))
+		if (unlikely(c->amqp->hold != STORE_FINE || ch->lags) && park_header(ch, frame, size))
 			return;
 		e = channel_on_header(ch, frame, size);
 	} else if (frame[0] == FRAME_BODY && ch->content_state == CONTENT_BODY) {

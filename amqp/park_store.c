@@ -6,7 +6,8 @@
  * of their positions, because positions only rise.
  *
  * Persistent messages, when the disk is full or the store is too far behind: the channel is parked at the message's
- * header, which says what it is. With a full disk its client is told. Everything else goes on, acks before all.
+ * header, which says what it is. With a full disk its client is told. Everything else goes on, acks before all. So it is
+ * where a queue gets more than the store can take out of memory, but then for those only who publish to it.
  *
  * basic.get from a queue whose next messages are being read: it is handled again after the next read. */
 #include <stdlib.h>
@@ -118,10 +119,13 @@ tell_blocked(struct channel *ch)
 bool
 park_header(struct channel *ch, const uint8_t *frame, uint32_t size)
 {
-	if (!is_persistent(frame, size))
+	bool held = ch->conn->amqp->hold != STORE_FINE;
+
+	ch->lags = ch->lags && store_lags(ch->conn->amqp->broker->store);
+	if (!(held || ch->lags) || !is_persistent(frame, size))
 		return false;
-	park_put(ch, PARK_STORE);
-	if (ch->conn->amqp->hold_text != NULL)
+	park_put(ch, held ? PARK_STORE : PARK_LAG);
+	if (held && ch->conn->amqp->hold_text != NULL)
 		tell_blocked(ch);
 	channel_keep_parked(ch, frame, FRAME_OVERHEAD + (size_t)size);
 	return true;
@@ -157,5 +161,7 @@ park_store_run(struct amqp *a)
 	release_loads(a);
 	look(a);
 	while (a->hold == STORE_FINE && (ch = TAILQ_FIRST(&a->parked[PARK_STORE])) != NULL)
+		park_put(ch, PARK_DUE);
+	while ((ch = TAILQ_FIRST(&a->parked[PARK_LAG])) != NULL && !store_lags(a->broker->store))
 		park_put(ch, PARK_DUE);
 }

@@ -87,7 +87,7 @@ const struct cfg_key cfg_keys[] = {
 	    .max = GIB(1024),
 	    .text = "Size that the whole journal may have; beyond it publishers of persistent "
 	            "messages wait." },
-	{ CFG("store.queue_messages", queue_messages), NUMBER, .def = "131072", .min = 1024,
+	{ CFG("store.queue_messages", queue_messages), NUMBER, .def = "65536", .min = 1024,
 	    .max = 100000000,
 	    .text = "Messages that a durable queue keeps in memory, unacknowledged ones among "
 	            "them; the rest lies on disk only." },

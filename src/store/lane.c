@@ -41,6 +41,7 @@ lane_find(struct store *s, struct op_lane name)
 static void
 take_out(struct store *s, struct lane *l)
 {
+	spill_lag_ends(l);
 	HASH_DEL(s->lanes, l);
 	s->found = NULL;
 }

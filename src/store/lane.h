@@ -87,6 +87,8 @@ struct lane {
 	bool mark_is_due;
 	TAILQ_ENTRY(lane) dirty_link;
 	bool is_dirty;
+	bool lags;		/* in store->lagging */
+	TAILQ_ENTRY(lane) lag_link;
 
 	struct segment **segment;	/* owned, ascending */
 	uint32_t segments, segments_cap;

@@ -213,7 +213,7 @@ store_end(struct store *s)
 	memcpy(p, s->record.p, s->record.n);
 	settle_pending(s, lsn);
 	give_room_back(s);
-	return (struct store_wait){ lsn, sync.policy == SYNC_POLICY_ALWAYS };
+	return (struct store_wait){ .lsn = lsn, .durable = sync.policy == SYNC_POLICY_ALWAYS };
 }
 
 /* ---- messages ---- */
@@ -228,6 +228,13 @@ target_room(struct store *s, uint32_t n)
 	return s->target;
 }
 
+/* Messages come in faster than a job takes them out: who publishes is to wait. */
+static inline bool
+lane_is_far_over(const struct store *s, const struct lane *l)
+{
+	return l->high - l->low > 2 * s->cfg.lane_entries || l->bytes > 2 * s->cfg.lane_bytes;
+}
+
 /* After a message came in: is the lane over its bounds? A span far wider than what lives in it counts too: an old
  * message that stays would make the ring grow for ever, and goes to the chain. */
 static inline void
@@ -237,6 +244,8 @@ look_at_bounds(struct store *s, struct lane *l)
 	             lane_is_sparse(l)) &&
 	    l->spill == NULL)
 		spill_look(s, l);
+	if (unlikely(lane_is_far_over(s, l)) && !l->lags)
+		spill_look_at_lag(l);
 }
 
 struct store_wait
@@ -245,6 +254,7 @@ store_publish(struct store *s, const struct lane_place *place, uint32_t n, void 
 	struct op_msg m = { 0 };
 	struct op_target *target = target_room(s, n);
 	struct sync_setting sync = { 0 };
+	bool lags = false;
 	uint64_t lsn;
 	size_t size;
 	uint8_t *p;
@@ -272,8 +282,9 @@ store_publish(struct store *s, const struct lane_place *place, uint32_t n, void 
 		if (unlikely(lsn == 0))
 			remember(s, (struct pending){ .lane = l, .seq = place[i].seq });
 		look_at_bounds(s, l);
+		lags |= l->lags;
 	}
-	return (struct store_wait){ lsn, sync.policy == SYNC_POLICY_ALWAYS };
+	return (struct store_wait){ lsn, sync.policy == SYNC_POLICY_ALWAYS, lags };
 }
 
 void

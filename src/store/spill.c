@@ -26,9 +26,10 @@
 #include "store/segment_file.h"
 
 enum {
-	RUNNING_MAX = 8,      /* jobs over all lanes */
-	JOB_BYTES = 64 << 20, /* of bodies a job */
-	JOB_MESSAGES = 49152, /* three files: pinned in one go, about a millisecond */
+	RUNNING_MAX = 8,        /* jobs over all lanes */
+	JOB_BYTES = 64 << 20,   /* of bodies a job */
+	LAGGING_LOOKED_AT = 64, /* lanes a turn */
+	JOB_MESSAGES = 49152,   /* three files: pinned in one go, about a millisecond */
 	RETRY_MS = 1000
 };
 
@@ -698,6 +699,43 @@ end_job(struct spill *sp)
 	lane_unuse(l);
 }
 
+void
+spill_look_at_lag(struct lane *l)
+{
+	l->lags = true;
+	TAILQ_INSERT_TAIL(&l->store->lagging, l, lag_link);
+}
+
+void
+spill_lag_ends(struct lane *l)
+{
+	if (!l->lags)
+		return;
+	l->lags = false;
+	TAILQ_REMOVE(&l->store->lagging, l, lag_link);
+}
+
+/* Lanes leave the list when they are within their bounds again, by jobs or because they were consumed. Nobody
+ * publishes into them meanwhile, so it is here that another job is begun. */
+static void
+look_at_lagging(struct store *s)
+{
+	struct lane *l, *next;
+	unsigned n = 0;
+
+	for (l = TAILQ_FIRST(&s->lagging); l != NULL && n < LAGGING_LOOKED_AT; l = next, n++) {
+		next = TAILQ_NEXT(l, lag_link);
+		if (l->high - l->low <= s->cfg.lane_entries && l->bytes <= s->cfg.lane_bytes) {
+			spill_lag_ends(l);
+			continue;
+		}
+		TAILQ_REMOVE(&s->lagging, l, lag_link);
+		TAILQ_INSERT_TAIL(&s->lagging, l, lag_link);
+		if (l->spill == NULL)
+			spill_look(s, l);
+	}
+}
+
 /* One file, or the beginning of jobs: each takes about a millisecond. */
 bool
 spill_turn(struct store *s)
@@ -705,6 +743,7 @@ spill_turn(struct store *s)
 	struct spill_list *list = s->chains.spills;
 	struct spill *sp = TAILQ_FIRST(&list->ended);
 
+	look_at_lagging(s);
 	if (sp == NULL)
 		return begin_waiting(s);
 	if (sp->lane->is_closed || s->chains.failed != 0)

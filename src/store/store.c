@@ -27,6 +27,7 @@ store_new(const struct store_config *c, struct disk *d, struct workers *w,
 	s->ops = ops;
 	s->arg = arg;
 	TAILQ_INIT(&s->dirty);
+	TAILQ_INIT(&s->lagging);
 	chains_init(s);
 	return s;
 }
@@ -99,7 +100,7 @@ store_reached(const struct store *s, struct store_wait w)
 struct store_wait
 store_objects_wait(const struct store *s)
 {
-	struct store_wait w = { s->objects_lsn, true };
+	struct store_wait w = { .lsn = s->objects_lsn, .durable = true };
 
 	return store_must_wait(s, w) ? w : (struct store_wait){ 0 };
 }
@@ -115,7 +116,13 @@ store_wait_all(struct store *s)
 		return (struct store_wait){ 0 };
 	/* What was appended may be in no hurry: a record without operations is. */
 	(void)store_append(s, 0, 0, now, &lsn);
-	return (struct store_wait){ lsn, true };
+	return (struct store_wait){ .lsn = lsn, .durable = true };
+}
+
+bool
+store_lags(const struct store *s)
+{
+	return !TAILQ_EMPTY(&s->lagging);
 }
 
 enum store_hold

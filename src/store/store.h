@@ -105,6 +105,7 @@ uint64_t lane_delivered(const struct lane *l);	/* recovered: messages up to it m
 struct store_wait {
 	uint64_t lsn;
 	bool durable; /* else written */
+	bool lags;    /* of store_publish: a lane it went to has twice as much in memory as it may (store_lags) */
 };
 struct lane_place {
 	struct lane *lane;
@@ -176,6 +177,9 @@ bool store_turn(struct store *s, uint64_t next_id, uint64_t now_ms);
 /* Why publishers of persistent messages have to wait. */
 enum store_hold { STORE_FINE, STORE_BACKLOG /* 64 MiB not synced */, STORE_JOURNAL_FULL, STORE_DISK_FULL };
 enum store_hold store_hold(const struct store *s);
+/* Is there a durable lane whose messages come in faster than they get out of memory? Who publishes into it (store_wait's
+ * `lags`) is to wait until there is none. */
+bool store_lags(const struct store *s);
 int store_failed(const struct store *s);	/* the disk failed: nothing may be confirmed, the node ends. 0: fine */
 
 void store_stats(const struct store *s, struct store_stats *out);

@@ -47,6 +47,7 @@ struct store {
 	struct object *objects;		/* owned, uthash by kind and id */
 	uint64_t objects_lsn;		/* of the last PUT or GONE */
 	struct lane_queue dirty;
+	struct lane_queue lagging;	/* over twice their bounds: see spill.c */
 	bool recovering;		/* items are owned by slots, nothing is appended */
 	uint64_t next_id, now_ms;	/* of the last turn */
 	uint64_t last_lsn;		/* of the last record appended */
@@ -103,6 +104,8 @@ bool segment_name_parse(const char *name, struct op_lane *lane, uint64_t *first)
 /* ---- spill.c ---- */
 bool spill_start(struct lane *l, uint64_t through, const struct lane_item *items, uint32_t n);	/* false: one is under way */
 void spill_look(struct store *s, struct lane *l);	/* after a message came in: over its bounds? */
+void spill_look_at_lag(struct lane *l);	/* it came over twice its bounds */
+void spill_lag_ends(struct lane *l);	/* it closes, or is within its bounds */
 unsigned spills_running(const struct store *s);	/* and waiting */
 bool spill_turn(struct store *s);	/* what jobs have written enters chains: SEG, ops->spilled. Every turn; true: more */
 /* ---- read_ahead.c, rewrite.c, roll.c, snapshot.c: slices of the turn; true: more to do at once ---- */

@@ -14,6 +14,26 @@ publish_many(struct owner *q, unsigned n, uint64_t size)
 	}
 }
 
+static void
+publish_at_once(struct owner *q, uint64_t n)
+{
+	while (n-- > 0)
+		owner_publish(q, 100, true, 0);
+}
+
+/* Its queue is deleted. */
+static void
+owner_goes(struct owner *q)
+{
+	store_gone(cw.store, OBJECT_QUEUE, q->id);
+	lane_close(&q->lane);
+	for (uint64_t seq = 1; seq < q->next; seq++) {
+		if (q->e[seq].item != NULL)
+			item_unref(q->e[seq].item);
+		q->e[seq] = (struct entry){ 0 };
+	}
+}
+
 START_TEST(in_and_out)
 {
 	struct owner *q = &cw.q[0];
@@ -37,6 +57,32 @@ START_TEST(in_and_out)
 	REQUIRE(stats.segments == 0 && stats.segment_garbage == 0 && stats.segment_live == 0);
 	REQUIRE(files_in("segments") == 0);
 	REQUIRE(cw.items == 0);
+	chain_fini();
+}
+END_TEST
+
+/* Nothing takes messages out of memory for a while: who publishes is told to wait, until all is within its bounds. */
+START_TEST(lagging)
+{
+	struct owner *q = &cw.q[0];
+	uint64_t bound = 2 * 400;
+
+	chain_init(3);
+	chain_start();
+	publish_at_once(q, bound - 100);
+	REQUIRE(!store_lags(cw.store));
+	publish_at_once(q, 200);
+	REQUIRE(q->lane->lags && store_lags(cw.store));
+	REQUIRE(!cw.q[1].lane->lags);
+	chain_settle();
+	REQUIRE(!q->lane->lags && !store_lags(cw.store));
+	REQUIRE(q->lane->high - q->lane->low <= cw.cfg.lane_entries);
+	publish_at_once(q, bound + 100);
+	REQUIRE(store_lags(cw.store));
+	owner_goes(q);
+	REQUIRE(!store_lags(cw.store));
+	q->next = q->low = 1;
+	q->lane = lane_open(cw.store, q->id = 77, 0, true, q);
 	chain_fini();
 }
 END_TEST
@@ -178,13 +224,7 @@ START_TEST(closed_meanwhile)
 			workers_take(cw.workers);
 		(void)store_turn(cw.store, 1000, ++cw.now_ms);
 	}
-	store_gone(cw.store, OBJECT_QUEUE, q->id);
-	lane_close(&q->lane);
-	for (uint64_t seq = 1; seq < q->next; seq++) {
-		if (q->e[seq].item != NULL)
-			item_unref(q->e[seq].item);
-		q->e[seq] = (struct entry){ 0 };
-	}
+	owner_goes(q);
 	chain_settle();
 	REQUIRE(cw.items == 0);
 	REQUIRE(files_in("segments") == 0);
@@ -575,6 +615,7 @@ main(void)
 
 	tcase_set_timeout(t, 120);
 	tcase_add_loop_test(t, in_and_out, 0, 3);
+	tcase_add_test(t, lagging);
 	tcase_add_test(t, over_a_restart);
 	tcase_add_test(t, big_bodies);
 	tcase_add_test(t, the_disk_is_full);
