@@ -65,8 +65,7 @@ def test_survives_restarts(node, tmp_path, build):
     assert text.endswith("unsubscribed\n"), text
     numbers = [int(n) for n in re.findall(r"^received (\d+)$", text, re.M)]
     assert len(set(numbers)) == len(numbers), text
-    # Only what a queue held when its node went may be missing: at most the order under way, each time.
-    assert len(numbers) >= COUNT - 2, text
+    assert len(numbers) == COUNT, text
 
 
 def test_readme_names_all():
