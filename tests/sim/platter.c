@@ -124,7 +124,7 @@ inode_settle(struct inode *i, struct rnd *r, enum settle how, const struct bytes
 	bytes_resize(&i->platter, (most + PAGE - 1) / PAGE * PAGE);
 	for (uint64_t at = 0; at < most; at += unit) {
 		seen = settle_pick(r, how, i->changes, prefix);
-		if (seen == 0 && stale != NULL && at >= old && at < stale->n)
+		if (seen == 0 && stale != NULL && at >= PAGE && at >= old && at < stale->n)
 			memcpy(i->platter.p + at, stale->p + at, min_u64(unit, stale->n - at));
 		else
 			settle_unit(i, at, unit, seen);

@@ -37,7 +37,8 @@ uint32_t settle_pick(struct rnd *r, enum settle how, uint32_t n, uint32_t prefix
 void inode_changed(struct inode *i, uint64_t at, uint64_t n);
 void inode_write_out(struct inode *i); /* a sync */
 /* Any part of what was not synced reaches the platter; the rest is forgotten. stale: what a sector that was never written
- * may show, or NULL for zeros. */
+ * may show (but for the first page, where headers are: a header that is not synced is never one of another file), or NULL
+ * for zeros. */
 void inode_settle(struct inode *i, struct rnd *r, enum settle how, const struct bytes *stale);
 void inode_drop(struct inode *i); /* forgets it */
 void inode_flip(struct inode *i, uint64_t at, unsigned bit); /* in all of them */

@@ -72,8 +72,10 @@ walk(struct look *k, const struct file *f)
 
 	while (at + RECORD_HEADER <= size) {
 		lsn = lsn_of((uint32_t)f->number, (uint32_t)at);
-		if (!record_check(p + at, size - at, lsn, k->s->id.seed, &r))
-			return;
+		if (!record_check(p + at, size - at, lsn, k->s->id.seed, &r)) {
+			at += RECORD_ALIGN; /* hit before */
+			continue;
+		}
 		if (r.kind == RECORD_CHUNK) {
 			chunk_decode(&c, p + at + RECORD_HEADER);
 			k->durable = c.durable > k->durable ? c.durable : k->durable;
@@ -237,6 +239,17 @@ hit_block(struct look *k, const struct place *at)
 	    (uint64_t)lsn_at(from) + BLOCK);
 }
 
+/* Behind the end of its file: it was cut off once. */
+static bool
+is_void(const struct model *m, uint64_t lsn)
+{
+	for (uint32_t i = 0; i < m->ends; i++) {
+		if (lsn_file(m->end[i]) == lsn_file(lsn))
+			return lsn >= m->end[i];
+	}
+	return false;
+}
+
 static void
 damage_journal(struct sim *s)
 {
@@ -250,15 +263,15 @@ damage_journal(struct sim *s)
 		qsort(k.file, k.files, sizeof *k.file, by_number);
 	for (uint32_t i = 0; i < k.files; i++)
 		walk(&k, &k.file[i]);
+	sim_find_ends(s, k.oldest);
 	for (uint32_t i = 0; i < k.places; i++) {
 		const struct place *p = &k.place[i];
 
 		if (lsn_file(p->lsn) >= k.oldest && p->lsn + p->size <= k.durable &&
-		    rnd(&s->r, ++n) == 0)
+		    !is_void(&s->model, p->lsn) && rnd(&s->r, ++n) == 0)
 			chosen = p;
 	}
 	if (chosen != NULL) {
-		sim_find_ends(s, k.oldest);
 		if (rnd_chance(&s->r, 70))
 			hit_bit(&k, chosen);
 		else

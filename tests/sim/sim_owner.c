@@ -290,7 +290,7 @@ static uint64_t
 spilled(struct lane *lane, uint64_t through, bool is_behind)
 {
 	struct model_lane *l = lane_owner(lane);
-	uint64_t from = 0;
+	uint64_t from = l->chained + 1;
 
 	if (!is_behind) {
 		from = (l->delivered > l->chained ? l->delivered : l->chained) + 1;
@@ -302,12 +302,7 @@ spilled(struct lane *lane, uint64_t through, bool is_behind)
 	for (uint32_t i = l->low; i < l->n && l->e[i].seq <= through; i++) {
 		struct model_entry *e = &l->e[i];
 
-		if (is_behind && e->where == MODEL_READY && e->item == NULL) {
-			from = from == 0 ? e->seq : from;
-			continue;
-		}
-		if (e->where != MODEL_READY || e->item == NULL || e->seq < from ||
-		    (is_behind && from == 0))
+		if (e->where != MODEL_READY || e->item == NULL || e->seq < from)
 			continue;
 		sim_item_unref(e->item);
 		e->item = NULL;

@@ -223,6 +223,14 @@ is_kept(const struct sim *s, const struct model_entry *e)
 	return s->keep_every > 0 && e->seq % s->keep_every == 0;
 }
 
+/* In memory, and nothing unread before it; a lane may have unread ones of which the model does not know, after damage. */
+static bool
+is_next(const struct model_lane *l, const struct model_entry *e)
+{
+	return e->item != NULL &&
+	       (!l->ghosts || lane_unread(l->lane) == 0 || e->seq < l->lane->read_seq);
+}
+
 static void
 step_deliver(struct sim *s)
 {
@@ -230,7 +238,7 @@ step_deliver(struct sim *s)
 	uint64_t n = 1 + rnd(&s->r, 12);
 	struct model_entry *e;
 
-	while (l != NULL && n-- > 0 && (e = model_first_ready(l)) != NULL && e->item != NULL) {
+	while (l != NULL && n-- > 0 && (e = model_first_ready(l)) != NULL && is_next(l, e)) {
 		e->where = MODEL_OUT;
 		s->delivered++;
 		if (e->seq > l->delivered) {
