@@ -132,5 +132,5 @@ on_cancelled(struct consumer *k)
 	};
 
 	if (ch->state == CHANNEL_OPEN && ch->conn->client.cancel_notify)
-		codec_send(ch->conn, ch->id, AMQP_BASIC_CANCEL_METHOD, &args);
+		park_behind_answer(ch, AMQP_BASIC_CANCEL_METHOD, &args);
 }

@@ -54,6 +54,9 @@ void park_on_room(struct channel *ch);
 void park_answer(const struct method_call *call, struct store_wait wait, uint32_t id, void *args);
 /* The same for a method about objects: queues, exchanges, bindings. survives: what it is about does, or is unknown. */
 void park_object_answer(const struct method_call *call, bool survives, uint32_t id, void *args);
+/* Sends what follows from the channel's last method: behind the answer to that, if it is held back. Clients take what comes
+ * before for something else: a cancelled consumer whose queue they deleted themselves is no surprise only after delete-ok. */
+void park_behind_answer(struct channel *ch, uint32_t id, void *args);
 /* The method cannot be handled before something is read from disk: it is kept and handled again. */
 void park_for_load(const struct method_call *call);
 /* Asked with each content header while a->hold is not STORE_FINE. True: the message is persistent, and the frame is

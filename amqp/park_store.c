@@ -11,6 +11,7 @@
  *
  * basic.get from a queue whose next messages are being read: it is handled again after the next read. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "amqp/channel.h"
 #include "amqp/codec.h"
@@ -18,6 +19,7 @@
 #include "amqp/method.h"
 #include "amqp/park.h"
 #include "base/config.h"
+#include "base/mem.h"
 #include "broker/broker.h"
 #include "broker/persist.h"
 #include "broker/props.h"
@@ -46,6 +48,24 @@ park_object_answer(const struct method_call *call, bool survives, uint32_t id, v
 	if (survives)
 		wait = persist_objects_wait(call->conn->amqp->broker);
 	park_answer(call, wait, id, args);
+}
+
+void
+park_behind_answer(struct channel *ch, uint32_t id, void *args)
+{
+	struct parked *k = &ch->parked;
+	uint8_t *frame;
+	size_t n;
+
+	if (k->answer == NULL) {
+		codec_send(ch->conn, ch->id, id, args);
+		return;
+	}
+	frame = codec_frame(ch->id, id, args, &n);
+	k->answer = xrealloc(k->answer, k->answer_len + n);
+	memcpy(k->answer + k->answer_len, frame, n);
+	k->answer_len += n;
+	free(frame);
 }
 
 static void

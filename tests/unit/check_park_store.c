@@ -284,6 +284,26 @@ START_TEST(order_within_a_channel)
 }
 END_TEST
 
+/* RabbitMQ's order, and what kombu relies on. */
+START_TEST(cancel_comes_behind_delete_ok)
+{
+	static const uint8_t consume[] = "\0\0\1d\1c\0\0\0\0\0";
+	struct method_args m = args_of("d", NULL, NULL, 0, false);
+
+	change(1, 0);
+	store_world_step(&w);
+	expect(&p, AMQP_QUEUE_DECLARE_OK_METHOD);
+	channel(&p, 1)->conn->client.cancel_notify = true;
+	peer_method(&p, 1, AMQP_BASIC_CONSUME_METHOD, consume, sizeof consume - 1);
+	expect(&p, AMQP_BASIC_CONSUME_OK_METHOD);
+	peer_method(&p, 1, AMQP_QUEUE_DELETE_METHOD, m.p, m.n);
+	expect_nothing(&p);
+	store_world_step(&w);
+	expect(&p, AMQP_QUEUE_DELETE_OK_METHOD);
+	expect(&p, AMQP_BASIC_CANCEL_METHOD);
+}
+END_TEST
+
 START_TEST(close_comes_behind)
 {
 	change(1, 0);
@@ -502,6 +522,7 @@ main(void)
 	tcase_add_test(t, purge_waits_for_all);
 	tcase_add_test(t, commit_waits);
 	tcase_add_test(t, order_within_a_channel);
+	tcase_add_test(t, cancel_comes_behind_delete_ok);
 	tcase_add_loop_test(t, close_comes_behind, 0, 2);
 	tcase_add_test(t, the_peer_goes);
 	tcase_add_test(t, the_node_stops);
