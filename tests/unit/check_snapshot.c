@@ -390,6 +390,40 @@ START_TEST(test_check_changes_nothing_and_finds_damage)
 }
 END_TEST
 
+/* A chain that was emptied: its file is gone, and that is no damage, neither here nor in a snapshot. */
+START_TEST(test_check_of_an_emptied_segment)
+{
+	char segment[SEGMENT_NAME], *path;
+	struct lane *l;
+	uint64_t last;
+
+	fill();
+	l = lane_at(7);
+	ck_assert_uint_eq(l->segments, 1);
+	segment_name(l, l->segment[0]->first, segment);
+	last = l->segment[0]->last;
+	for (uint64_t i = 0; i < last; i++) {
+		if (big[i] != NULL)
+			ack(l, i + 1, big[i]);
+		big[i] = NULL;
+	}
+	settle(100);
+	path = xasprintf("%s/%s", rw.folder, segment);
+	ck_assert_int_eq(access(path, F_OK), -1);
+	free(path);
+	begin_snapshot(snapshot_path);
+	settle(100);
+	ck_assert_int_eq(done_error, 0);
+	store_close();
+	drop_items();
+	ck_assert_msg(store_check(rw.folder, say, NULL) == 0, "%s", said);
+	ck_assert_msg(store_restore(snapshot_path, restored_path, say, NULL) == 0, "%s", said);
+	ck_assert_uint_eq(store_open(restored_path).damaged, 0);
+	clean_up();
+	ck_assert_uint_eq(rw.items, 0);
+}
+END_TEST
+
 START_TEST(test_restore_refuses)
 {
 	char *path;
@@ -474,6 +508,7 @@ main(void)
 	tcase_add_test(t, test_refusals);
 	tcase_add_test(t, test_cancel);
 	tcase_add_test(t, test_check_changes_nothing_and_finds_damage);
+	tcase_add_test(t, test_check_of_an_emptied_segment);
 	tcase_add_test(t, test_restore_refuses);
 	tcase_add_test(t, test_manifest);
 	suite_add_tcase(s, t);
