@@ -139,7 +139,7 @@ config_of(const struct config *cfg)
 static void
 say_recovered(const struct store_report *r, const struct broker *b)
 {
-	if (r->is_new)
+	if (r->is_new && r->damaged == 0)
 		return;
 	log_info("journal: %" PRIu64 " records read, %" PRIu64 " queues, %" PRIu64 " messages",
 	    r->records, b->stats.queues, b->stats.messages_ready);

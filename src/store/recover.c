@@ -234,13 +234,31 @@ remove_file(struct store *s, const char *folder, const char *name, bool set_asid
 	return error;
 }
 
+/* There is a `store` file, so there was a journal, or a first start that did not come so far. */
+static void
+say_no_journal(struct store *s, uint32_t segments)
+{
+	if (segments == 0) {
+		log_warning("the data folder has no journal: its first start was cut off, or the journal "
+			    "was removed");
+		return;
+	}
+	s->stats.damaged++;
+	log_error("the journal of the data folder is gone; %" PRIu32
+		  " files of segments/ had messages of queues that nobody knows any more",
+	    segments);
+}
+
 static int
-clean(struct store *s, char err[STORE_ERROR])
+clean(struct store *s, bool no_journal, char err[STORE_ERROR])
 {
 	struct names segments = { 0 }, transient = { 0 };
 	int error = s->disk->ops->list(s->disk, "segments", names_add, &segments);
-	bool damage = s->stats.damaged > 0;
+	bool damage;
 
+	if (error == 0 && no_journal)
+		say_no_journal(s, segments.n);
+	damage = s->stats.damaged > 0;
 	for (uint32_t i = 0; error == 0 && i < segments.n; i++) {
 		char *path = xasprintf("segments/%s", segments.name[i]);
 
@@ -281,6 +299,7 @@ int
 store_recover(struct store *s, struct store_report *r, char err[STORE_ERROR])
 {
 	struct journal_report jr = { 0 };
+	bool is_new;
 	int error;
 
 	assert(s->journal == NULL);
@@ -288,7 +307,8 @@ store_recover(struct store *s, struct store_report *r, char err[STORE_ERROR])
 	error = make_folders(s, err);
 	if (error == 0)
 		error = read_id(s, err);
-	if (error == -ENOENT)
+	is_new = error == -ENOENT;
+	if (is_new)
 		error = write_id(s, err);
 	if (error == 0)
 		error = replay_journal(s, &jr, err);
@@ -298,7 +318,7 @@ store_recover(struct store *s, struct store_report *r, char err[STORE_ERROR])
 	if (s->next_id < jr.next_id)
 		s->next_id = jr.next_id;
 	s->now_ms = jr.clock_ms;
-	error = clean(s, err);
+	error = clean(s, jr.is_new && !is_new, err);
 	if (error != 0)
 		return error;
 	s->recovering = false;

@@ -633,6 +633,37 @@ START_TEST(left_overs)
 }
 END_TEST
 
+static void
+remove_journal_file(void *arg, const char *name, uint64_t size)
+{
+	char *path = xasprintf("journal/%s", name);
+
+	(void)arg;
+	(void)size;
+	ck_assert_int_eq(w.disk->ops->unlink(w.disk, path), 0);
+	free(path);
+}
+
+/* Somebody's folder that was not mounted, for instance: what the segments have is not thrown away. */
+START_TEST(no_journal)
+{
+	uint64_t segments;
+
+	publish_many(l, 1, MANY);
+	world_turn();
+	world_turn();
+	segments = files("segments");
+	ck_assert_uint_gt(segments, 0);
+	world_stop();
+	ck_assert_int_eq(w.disk->ops->list(w.disk, "journal", remove_journal_file, NULL), 0);
+	world_start();
+	ck_assert_uint_eq(w.report.damaged, 1);
+	ck_assert_uint_eq(w.report.messages, 0);
+	ck_assert_uint_eq(files("segments"), 0);
+	ck_assert_uint_eq(files("set-aside"), segments);
+}
+END_TEST
+
 /* ---- waiting ---- */
 
 START_TEST(policies)
@@ -934,6 +965,7 @@ make_suite(void)
 	tcase_add_test(t, objects_found_again);
 	tcase_add_test(t, queue_is_gone);
 	tcase_add_test(t, left_overs);
+	tcase_add_test(t, no_journal);
 	tcase_add_test(t, policies);
 	tcase_add_test(t, wait_for_all);
 	tcase_add_test(t, newer_format);
