@@ -74,6 +74,8 @@ recovery_no_memory(struct recovery *v, const struct scan *s)
 	return recovery_refuse(v, s->error, "no memory to read a record of journal/%08u", s->slot);
 }
 
+static void survey(struct scan *s, uint64_t limit, struct extent *e);
+
 /* ---- which files there are ---- */
 
 static void
@@ -97,20 +99,44 @@ note_slot(void *arg, const char *name, uint64_t size)
 		atomic_store(&v->j->next_slot, slot + 1);
 }
 
-/* A file without a right header: its records tell its number too. Not so with a slot that was never used. */
-static int
-number_by_records(struct recovery *v, struct found *x, const uint8_t header[HEADER_USED])
+/* Was something of this file synced, by what it says itself? Then its header was, too. */
+static bool
+has_synced(struct scan *s)
 {
-	static const uint8_t unused[HEADER_USED];
-	struct scan s;
-	int r;
+	struct extent e;
 
-	if (memcmp(header, unused, HEADER_USED) == 0)
-		return 0;
-	r = recovery_open(v, x, &s);
+	survey(s, s->size, &e);
+	return lsn_file(e.durable) == s->number && lsn_at(e.durable) > FILE_HEADER;
+}
+
+static bool
+is_zero(const uint8_t *p, size_t n)
+{
+	return p[0] == 0 && memcmp(p, p + 1, n - 1) == 0;
+}
+
+/* A slot that was never used has zeros where the first record belongs, too. */
+static bool
+is_begun(struct disk *d, struct disk_file *f)
+{
+	uint8_t p[RECORD_HEADER];
+
+	return disk_read_all(d, f, p, sizeof p, FILE_HEADER) != 0 || !is_zero(p, sizeof p);
+}
+
+/* A file without a right header: its records tell its number too. A header of zeros may also be one that a power cut
+ * kept from the disk; then nothing of the file was synced. */
+static int
+number_by_records(struct recovery *v, struct found *x, bool no_header)
+{
+	struct scan s;
+	int r = recovery_open(v, x, &s);
+
 	if (r != 0)
 		return r;
 	x->number = scan_number(&s);
+	if (x->number != 0 && no_header && !has_synced(&s))
+		x->number = 0;
 	x->has_bad_header = x->number != 0;
 	if (s.error != 0)
 		r = recovery_no_memory(v, &s);
@@ -133,7 +159,9 @@ read_header(struct recovery *v, struct found *x, struct disk_file *f)
 		    FORMAT_VERSION);
 	if (r != 0 || h.kind != FILE_JOURNAL || h.store_id != v->j->id.id || h.number == 0 ||
 	    h.number >= UINT32_MAX)
-		return number_by_records(v, x, p);
+		return !is_zero(p, sizeof p) || is_begun(v->j->disk, f)
+		           ? number_by_records(v, x, is_zero(p, sizeof p))
+		           : 0;
 	x->number = (uint32_t)h.number;
 	if (h.size < x->size)
 		x->size = h.size;

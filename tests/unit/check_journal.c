@@ -526,6 +526,33 @@ START_TEST(a_lost_header_is_made_good_and_a_lost_file_reported)
 }
 END_TEST
 
+/* As a disk has it that gives zeros for a block it lost: of the last file, and of one that others follow. */
+START_TEST(a_header_of_zeros)
+{
+	struct world *w = &world;
+	uint8_t zeros[FILE_HEADER] = { 0 };
+	char name[JOURNAL_NAME];
+	struct disk_file *f;
+
+	world_init(w, 9);
+	start_well(w);
+	write_some(w, 60, 3000, SYNC_NOW);
+	ck_assert_uint_ge(journal_current(w->j), 3);
+	ck_assert(
+	    journal_file_name(w->j, _i == 0 ? journal_current(w->j) : 2, name));
+	stop(w);
+	ck_assert_int_eq(w->disk->ops->open(w->disk, name, DISK_WRITE, &f), 0);
+	ck_assert_int_eq(disk_write_one(w->disk, f, zeros, sizeof zeros, 0), 0);
+	ck_assert_int_eq(w->disk->ops->sync(f), 0);
+	w->disk->ops->close(f);
+	start_well(w);
+	ck_assert_uint_eq(w->replayed, 60);
+	ck_assert_uint_eq(w->report.damaged, 1);
+	stop(w);
+	world_fini(w);
+}
+END_TEST
+
 START_TEST(a_full_disk_is_waited_for)
 {
 	struct world *w = &world;
@@ -997,6 +1024,7 @@ main(void)
 	tcase_add_test(t, a_torn_tail_is_cut_with_all_behind_it);
 	tcase_add_loop_test(t, what_was_only_written_is_made_durable, 0, 20);
 	tcase_add_test(t, a_lost_header_is_made_good_and_a_lost_file_reported);
+	tcase_add_loop_test(t, a_header_of_zeros, 0, 2);
 	tcase_add_test(t, a_full_disk_is_waited_for);
 	tcase_add_test(t, a_start_on_a_full_disk);
 	tcase_add_loop_test(t, after_a_failed_sync_nothing_moves, 0, 2);
