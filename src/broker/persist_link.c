@@ -15,8 +15,15 @@
 #include "broker/user.h"
 #include "broker/vhost.h"
 
+struct found {
+	uint64_t id;
+	struct span state; /* good until store_linked() */
+};
+
 struct link {
 	struct broker *b;
+	struct found *found; /* owned: all of a kind, ascending */
+	size_t found_n, found_cap;
 	uint64_t *left_out; /* owned: ids of what is to go */
 	size_t n, cap;
 };
@@ -33,12 +40,29 @@ leave_out(struct link *l, uint64_t id, const char *what, struct span name, const
 	l->left_out[l->n++] = id;
 }
 
+/* Whoever names a vhost proves that there was one: where its own record was damaged it is made again, for all that lies
+ * in it would go with it. */
 static struct vhost *
-vhost_of(const struct broker *b, struct span state)
+vhost_of(struct broker *b, struct span state)
 {
 	struct span name;
+	struct vhost *vh;
+	char *text;
 
-	return definition_name(state, DEF_VHOST, &name) ? vhost_find(b, name) : NULL;
+	if (!definition_name(state, DEF_VHOST, &name))
+		return NULL;
+	vh = vhost_find(b, name);
+	if (vh != NULL)
+		return vh;
+	text = xstrndup((const char *)name.p, name.n);
+	vh = vhost_add(b, text);
+	if (vh != NULL) {
+		log_error(
+		    "vhost '%s' is made again: its own record is lost, but others name it", text);
+		users_admit_administrators(b, vh);
+	}
+	free(text);
+	return vh;
 }
 
 /* *out: owned; NULL: none. False: they have not the form of a table. */
@@ -79,7 +103,7 @@ link_vhost(void *arg, uint64_t id, struct span state)
 	text = xstrndup((const char *)name.p, name.n);
 	vh = vhost_restore(l->b, text, id);
 	if (vh == NULL)
-		leave_out(l, id, "vhost", name, "there is one of this name");
+		leave_out(l, id, "vhost", name, "there is a newer one of this name");
 	else
 		users_admit_administrators(l->b, vh);
 	free(text);
@@ -105,7 +129,7 @@ link_exchange(void *arg, uint64_t id, struct span state)
 	spec.arguments = arguments;
 	if (exchange_restore(vh, &spec, id) == NULL)
 		leave_out(l, id, "exchange", spec.name,
-		    "its type is not known, or there is one of this name");
+		    "its type is not known, or there is a newer one of this name");
 	table_free(&arguments);
 }
 
@@ -126,7 +150,7 @@ link_queue(void *arg, uint64_t id, struct span state)
 	}
 	spec.arguments = arguments;
 	if (queue_restore(vh, &spec, id) == NULL)
-		leave_out(l, id, "queue", spec.name, "there is one of this name");
+		leave_out(l, id, "queue", spec.name, "there is a newer one of this name");
 	table_free(&arguments);
 }
 
@@ -186,13 +210,29 @@ link_binding(void *arg, uint64_t id, struct span state)
 }
 
 static void
+collect(void *arg, uint64_t id, struct span state)
+{
+	struct link *l = arg;
+
+	if (l->found_n == l->found_cap) {
+		l->found_cap = l->found_cap > 0 ? l->found_cap * 2 : 64;
+		l->found = xrealloc(l->found, l->found_cap * sizeof *l->found);
+	}
+	l->found[l->found_n++] = (struct found){ id, state };
+}
+
+/* The newest first: of two of one name the older was deleted, and it is the record of that which is damaged. */
+static void
 link_kind(struct broker *b, enum object_kind kind, store_object_fn *f)
 {
 	struct link l = { .b = b };
 
-	store_each_object(b->store, kind, f, &l);
+	store_each_object(b->store, kind, collect, &l);
+	for (size_t i = l.found_n; i-- > 0;)
+		f(&l, l.found[i].id, l.found[i].state);
 	for (size_t i = 0; i < l.n; i++)
 		store_gone(b->store, kind, l.left_out[i]);
+	free(l.found);
 	free(l.left_out);
 }
 

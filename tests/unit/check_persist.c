@@ -416,6 +416,56 @@ START_TEST(bindings_without_an_end_go)
 }
 END_TEST
 
+/* As if the record that made it were damaged: that costs this record, and not all that lies in the vhost. */
+START_TEST(a_vhost_whose_record_is_lost_is_made_again)
+{
+	struct vhost *v = vhost_add(n.w.broker, "v");
+	struct queue_spec spec = { .name = SPAN_LIT("q"), .durable = true };
+	struct queue *q = NULL;
+
+	ck_assert_ptr_null(queue_declare(v, &spec, NULL, &q));
+	(void)node_publish(&n, q, persistent_msg(1, 8), 0);
+	store_gone(n.w.broker->store, OBJECT_VHOST, v->id);
+	for (int i = 0; i < 2; i++) {
+		node_settle(&n);
+		restart(false);
+		v = vhost_find(n.w.broker, SPAN_LIT("v"));
+		ck_assert_ptr_nonnull(v);
+		q = queue_find(v, SPAN_LIT("q"));
+		ck_assert_ptr_nonnull(q);
+		ck_assert_uint_eq(q->ready, 1);
+	}
+}
+END_TEST
+
+/* As if the record that deleted the first one were damaged. */
+START_TEST(of_two_queues_of_one_name_the_newer_stays)
+{
+	struct definition d = { 0 };
+	struct queue *q = node_queue(&n, "q", true);
+	uint64_t old = q->id, id;
+	uint32_t messages;
+
+	(void)node_publish(&n, q, persistent_msg(1, 8), 0);
+	ck_assert_ptr_null(queue_delete(q, false, false, &messages));
+	definition_put(&d, DEF_NAME, SPAN_LIT("q"));
+	definition_put(&d, DEF_VHOST, SPAN_LIT("/"));
+	store_put(n.w.broker->store, OBJECT_QUEUE, old, definition_span(&d));
+	definition_fini(&d);
+	q = node_queue(&n, "q", true);
+	id = q->id;
+	(void)node_publish(&n, q, persistent_msg(2, 8), 0);
+	(void)node_publish(&n, q, persistent_msg(3, 8), 0);
+	for (int i = 0; i < 2; i++) {
+		node_settle(&n);
+		restart(false);
+		ck_assert_uint_eq(queue("q")->id, id);
+		ck_assert_uint_eq(queue("q")->ready, 2);
+		ck_assert(!object_exists(n.w.broker->store, OBJECT_QUEUE, old));
+	}
+}
+END_TEST
+
 /* ---- waiting ---- */
 
 START_TEST(what_a_confirm_waits_for)
@@ -1019,6 +1069,8 @@ persist_suite(void)
 	tcase_add_test(t, what_is_there_is_not_journalled_again);
 	tcase_add_test(t, what_was_deleted_stays_away);
 	tcase_add_test(t, bindings_without_an_end_go);
+	tcase_add_test(t, a_vhost_whose_record_is_lost_is_made_again);
+	tcase_add_test(t, of_two_queues_of_one_name_the_newer_stays);
 	tcase_add_test(t, what_a_confirm_waits_for);
 	tcase_add_test(t, sync_is_read);
 	tcase_add_test(t, a_full_disk_holds_publishers);
