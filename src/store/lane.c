@@ -405,6 +405,79 @@ lane_clear_through(struct lane *l, uint64_t last)
 		lane_clear_slot(l, l->low);
 }
 
+struct sums {
+	uint64_t live, bytes, journalled, journalled_bytes;
+};
+
+static struct sums
+sums_of(const struct lane *l, uint64_t from, uint64_t to)
+{
+	struct sums sum = { 0 };
+
+	for (uint64_t seq = from; seq < to; seq++) {
+		const struct slot *slot = lane_slot(l, seq);
+		uint64_t bytes;
+
+		if (slot == NULL)
+			continue;
+		bytes = l->store->ops->body_size(slot->item);
+		sum.live++;
+		sum.bytes += bytes;
+		if (slot->lsn == 0)
+			continue;
+		sum.journalled++;
+		sum.journalled_bytes += bytes;
+	}
+	return sum;
+}
+
+/* Of those that stay. A body's size is asked of the fewer ones only, as each is a miss of the cache: with 100,000 of
+ * them a purge would keep everybody waiting. */
+static struct sums
+sums_before(const struct lane *l, uint64_t first)
+{
+	struct sums sum;
+
+	if (first - l->low <= l->high - first)
+		return sums_of(l, l->low, first);
+	sum = sums_of(l, first, l->high);
+	return (struct sums){ l->live - sum.live, l->bytes - sum.bytes,
+		l->journalled - sum.journalled, l->journalled_bytes - sum.journalled_bytes };
+}
+
+void
+lane_clear_from(struct lane *l, uint64_t first, struct lane_cut *out)
+{
+	struct sums stays;
+
+	*out = (struct lane_cut){ 0 };
+	if (l->live == 0 || first >= l->high)
+		return;
+	if (first < l->low)
+		first = l->low;
+	stays = sums_before(l, first);
+	for (uint64_t seq = first; seq < l->high; seq++) {
+		struct slot *slot = lane_slot(l, seq);
+
+		if (slot == NULL)
+			continue;
+		if (slot->lsn != 0) {
+			out->range.first = out->count == 0 ? seq : out->range.first;
+			out->range.last = seq;
+			out->count++;
+		}
+		release(l, slot);
+	}
+	assert(out->count == l->journalled - stays.journalled);
+	out->bytes = l->journalled_bytes - stays.journalled_bytes;
+	discount_journalled(l, out->count, out->bytes);
+	l->live = stays.live;
+	l->bytes = stays.bytes;
+	l->high = first;
+	if (l->live == 0)
+		ring_free(l);
+}
+
 /* ---- states: a table with linear probing; the dead are left in it until it is made anew ---- */
 
 static uint32_t

@@ -113,6 +113,12 @@ void lane_put_slot(struct lane *l, uint64_t seq, void *item, uint64_t lsn);	/* h
 void lane_set_lsn(struct lane *l, struct slot *slot, uint64_t lsn);	/* moved: holds follow */
 void lane_clear_slot(struct lane *l, uint64_t seq);	/* drops the hold; low moves up */
 void lane_clear_through(struct lane *l, uint64_t last);	/* all of them up to it */
+/* All of them from `first` on. out: what of them was journalled; the range may span others. */
+struct lane_cut {
+	uint64_t count, bytes;
+	struct range range;
+};
+void lane_clear_from(struct lane *l, uint64_t first, struct lane_cut *out);
 /* False: no memory for slots down or up to that seq (recovery: a file may say anything). */
 bool lane_try_room(struct lane *l, uint64_t seq) MUSTUSE;
 const struct op_state *lane_state(const struct lane *l, uint64_t seq);	/* zero where nothing is known */

@@ -203,30 +203,17 @@ lane_ack(struct lane *l, uint64_t seq, uint64_t body_bytes, enum ack_reason reas
 void
 lane_ack_from(struct lane *l, uint64_t first, enum ack_reason reason)
 {
-	uint64_t from = 0, to = 0;
+	struct lane_cut cut;
 
 	lane_acks_reason(l, reason);
 	if (first <= l->chain_end && segments_ack_from(l, first) > 0)
 		lane_mark_dirty(l);
-	/* From the end down, so that low does not walk through what goes anyway. */
-	for (uint64_t seq = l->high; l->live > 0 && seq-- > l->low && seq >= first;) {
-		struct slot *slot = lane_slot(l, seq);
-		uint64_t bytes;
-
-		if (slot == NULL)
-			continue;
-		bytes = l->store->ops->body_size(slot->item);
-		if (slot->lsn != 0) {
-			to = to == 0 ? seq : to;
-			from = seq;
-			l->acks_count++;
-			l->acks_bytes += bytes;
-		}
-		lane_clear(l, seq, slot, bytes);
-	}
-	if (to == 0)
+	lane_clear_from(l, first, &cut);
+	if (cut.count == 0)
 		return;
-	rangeset_add(&l->acks, from, to);
+	l->acks_count += cut.count;
+	l->acks_bytes += cut.bytes;
+	rangeset_add(&l->acks, cut.range.first, cut.range.last);
 	lane_mark_dirty(l);
 }
 
