@@ -383,8 +383,9 @@ spill_start(struct lane *l, uint64_t through, const struct lane_item *items, uin
 	return true;
 }
 
-static void
-look(const struct store *s, struct lane *l)
+/* The job begins with spill_turn(): one message may send ten lanes over their bounds, and pinning takes its time. */
+void
+spill_look(const struct store *s, struct lane *l)
 {
 	uint64_t span = l->high - l->low, through = 0, keep = UINT64_MAX;
 
@@ -398,13 +399,6 @@ look(const struct store *s, struct lane *l)
 		keep = s->cfg.lane_bytes / 2;
 	if (through != 0 || keep != UINT64_MAX)
 		enqueue(l, through, keep, NULL, 0);
-}
-
-void
-spill_look(struct store *s, struct lane *l)
-{
-	look(s, l);
-	(void)begin_waiting(s);
 }
 
 uint64_t
@@ -695,7 +689,7 @@ end_job(struct spill *sp)
 	l->jobs++;
 	spill_over(sp);
 	if (!l->is_closed)
-		look(s, l);
+		spill_look(s, l);
 	lane_unuse(l);
 }
 

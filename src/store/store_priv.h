@@ -103,7 +103,7 @@ bool segment_name_parse(const char *name, struct op_lane *lane, uint64_t *first)
 
 /* ---- spill.c ---- */
 bool spill_start(struct lane *l, uint64_t through, const struct lane_item *items, uint32_t n);	/* false: one is under way */
-void spill_look(struct store *s, struct lane *l);	/* after a message came in: over its bounds? */
+void spill_look(const struct store *s, struct lane *l);	/* after a message came in: over its bounds? */
 void spill_look_at_lag(struct lane *l);	/* it came over twice its bounds */
 void spill_lag_ends(struct lane *l);	/* it closes, or is within its bounds */
 unsigned spills_running(const struct store *s);	/* and waiting */
