@@ -141,15 +141,12 @@ segments_reap(struct store *s)
 void
 segments_stats(const struct store *s, struct store_stats *out)
 {
-	const struct segment *g;
+	const struct chains *c = &s->chains;
 
-	out->segments = out->segment_bytes = out->segment_live = 0;
-	TAILQ_FOREACH (g, &s->chains.all, link) {
-		out->segments++;
-		out->segment_bytes += g->end;
-		out->segment_live += g->live;
-	}
-	out->segment_garbage = s->chains.garbage;
+	out->segments = c->segments;
+	out->segment_bytes = c->live_bytes + c->garbage + c->segments * FILE_HEADER;
+	out->segment_live = c->messages;
+	out->segment_garbage = c->garbage;
 }
 
 void

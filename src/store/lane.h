@@ -40,6 +40,7 @@ struct segment {
 	uint64_t latest_expiry_ms;
 	uint64_t messages;	/* records in the file below end; of an earlier run: at least the live ones */
 	uint64_t garbage, counted_live;	/* bytes: what store->chains counts of it */
+	uint64_t counted_messages;
 	struct rangeset removed; /* of first..last, gaps included */
 	struct op_seg_exception *exception;	/* owned; ascending, what changed since the file was written */
 	uint32_t exceptions, exceptions_cap;

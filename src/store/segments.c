@@ -50,10 +50,13 @@ account(struct segment *g)
 
 	c->garbage -= g->garbage;
 	c->live_bytes -= g->counted_live;
+	c->messages -= g->counted_messages;
 	g->garbage = garbage_of(g);
 	g->counted_live = total - g->garbage;
+	g->counted_messages = g->live;
 	c->garbage += g->garbage;
 	c->live_bytes += g->counted_live;
+	c->messages += g->counted_messages;
 }
 
 static void
@@ -63,7 +66,8 @@ account_nothing(struct segment *g)
 
 	c->garbage -= g->garbage;
 	c->live_bytes -= g->counted_live;
-	g->garbage = g->counted_live = 0;
+	c->messages -= g->counted_messages;
+	g->garbage = g->counted_live = g->counted_messages = 0;
 }
 
 void
@@ -140,6 +144,7 @@ segment_new(struct lane *l, uint64_t first)
 	l->segment[at] = g;
 	l->segments++;
 	TAILQ_INSERT_TAIL(&l->store->chains.all, g, link);
+	l->store->chains.segments++;
 	return g;
 }
 
@@ -153,6 +158,7 @@ segment_free(struct segment *g)
 		return;
 	account_nothing(g);
 	TAILQ_REMOVE(&c->all, g, link);
+	c->segments--;
 	rangeset_fini(&g->removed);
 	rangeset_fini(&g->acks);
 	free(g->exception);
@@ -197,6 +203,7 @@ doom(struct lane *l, struct segment *g, uint64_t lsn)
 		journal_drop(s->journal, g->lsn);
 	g->lsn = 0;
 	TAILQ_REMOVE(&s->chains.all, g, link);
+	s->chains.segments--;
 	TAILQ_INSERT_TAIL(&s->chains.doomed, g, link);
 	if (s->chains.spills == NULL) /* the store ends: the next start has it removed */
 		segment_free_doomed(&s->chains, g);

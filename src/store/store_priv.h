@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the files of the store share:
- *	store.c		new, recover, turn, stats		lane.c		messages in memory, merging
- *	merge.c		ACK, STATE, MARK: once per lane and turn
+ *	store.c		new, turn, waits, stats			recover.c	the start
+ *	lane.c		messages in memory			merge.c		ACK, STATE, MARK: once per lane and turn
  *	publish.c	MSG, records of several operations	segments.c	a chain's records in memory
  *	apply.c		what an operation does			objects.c	PUT, GONE
  *	chains.c	all chains: files that go, jobs
@@ -25,6 +25,7 @@ struct snapshot;
 TAILQ_HEAD(segment_list, segment);
 struct chains {
 	struct segment_list all;	/* every segment of a chain; doomed ones are in `doomed` */
+	uint64_t segments, messages;	/* of all: how many, and what lives in them */
 	struct segment_list doomed;
 	uint64_t live_bytes, garbage;	/* of all: estimates by count and bytes of bodies */
 	struct spill_list *spills;	/* owned; running, waiting, ended */
