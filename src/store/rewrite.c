@@ -23,6 +23,7 @@
 enum {
 	PIECE = 1 << 20,
 	LOOK_MS = 1000,
+	LOOK = 4096,       /* segments a turn: there may be one for each of 100,000 lanes */
 	NEARLY_EMPTY = 90, /* percent of a file */
 	LEAST = 25         /* percent: less is never worth it */
 };
@@ -34,6 +35,7 @@ struct rewrite {
 	struct store *store;
 	enum state state;
 	uint64_t look_ms;   /* not before */
+	uint64_t looked;    /* segments, since one was found or all were seen */
 	uint64_t acked_lsn; /* the newest ACK that `gone` may hold */
 	struct lane *lane;  /* one of its jobs */
 	struct segment *g;  /* one of its users */
@@ -167,26 +169,35 @@ percent_dead(const struct segment *g)
 	return g->end > FILE_HEADER ? g->garbage * 100 / (g->end - FILE_HEADER) : 0;
 }
 
+/* Of the first LOOK of the list, which go to its end, so that the next look has others. */
 static struct segment *
-emptiest(const struct store *s)
+emptiest(struct rewrite *rw)
 {
+	struct segment_list *all = &rw->store->chains.all;
+	uint64_t n = rw->store->chains.segments;
 	struct segment *g, *best = NULL;
 
-	TAILQ_FOREACH (g, &s->chains.all, link)
+	for (n = n < LOOK ? n : LOOK; n > 0; n--) {
+		g = TAILQ_FIRST(all);
+		TAILQ_REMOVE(all, g, link);
+		TAILQ_INSERT_TAIL(all, g, link);
+		rw->looked++;
 		if (may_be_rewritten(g) && (best == NULL || percent_dead(g) > percent_dead(best)))
 			best = g;
+	}
 	return best;
 }
 
 static struct segment *
-choose(const struct store *s)
+choose(struct rewrite *rw)
 {
+	const struct store *s = rw->store;
 	const struct chains *c = &s->chains;
 	struct segment *g;
 
 	if (c->garbage <= s->cfg.garbage_max)
 		return NULL;
-	g = emptiest(s);
+	g = emptiest(rw);
 	if (g == NULL)
 		return NULL;
 	if (percent_dead(g) > NEARLY_EMPTY ||
@@ -317,11 +328,15 @@ rewrite_turn(struct store *s)
 	if (rw->state != IDLE || s->now_ms < rw->look_ms || s->chains.failed != 0 ||
 	    s->snapshot_holds > 0)
 		return false;
-	g = choose(s);
+	g = choose(rw);
 	if (g == NULL) {
+		if (rw->looked < s->chains.segments && s->chains.garbage > s->cfg.garbage_max)
+			return false; /* the next turn looks on */
 		rw->look_ms = s->now_ms + LOOK_MS;
+		rw->looked = 0;
 		return false;
 	}
+	rw->looked = 0;
 	prepare(rw, g);
 	if (rw->state == WAITING)
 		begin(rw);
