@@ -263,7 +263,7 @@ run_due(struct amqp *a, size_t *left, struct frame_share *share)
 	struct channel *ch;
 	size_t before = *left, used;
 
-	for (unsigned i = 0; i<PARK_RUN_CHANNELS && * left> 0; i++) {
+	for (unsigned i = 0; i < PARK_RUN_CHANNELS && *left != 0; i++) {
 		if ((ch = TAILQ_FIRST(list)) == NULL)
 			break;
 		if ((ch->conn->io->paused & PAUSE_OUTPUT) != 0) {

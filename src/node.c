@@ -3,7 +3,8 @@
  *
  * Start: data folder, descriptors, log, broker, what the store has, topology of the settings, then the ports; "agent is
  * ready" when every port accepts. Stop (SIGTERM, SIGINT): no new connections, connection.close 320 to every client, up to
- * STOP_MS for their close-ok, then everything goes in the reverse order, and what is still to be written is synced. A second signal ends the process at once. */
+ * STOP_MS for their close-ok, then everything goes in the reverse order, and what is still to be written is synced. A
+ * second signal ends the process at once. */
 #include "node.h"
 
 #include <assert.h>
