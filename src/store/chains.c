@@ -186,7 +186,7 @@ chains_free(struct store *s)
 	wait_for_jobs(s);
 	for (l = s->lanes; l != NULL; l = l->hh.next)
 		reader_cancel(l);
-	spills_free(s, &s->chains.spills);
+	spills_free(&s->chains.spills);
 	rewrite_free(s);
 	readers_free(&s->chains.readers);
 	while ((g = TAILQ_FIRST(&s->chains.doomed)) != NULL)

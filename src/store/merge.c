@@ -254,13 +254,6 @@ state_now(const struct lane *l, uint64_t seq, struct op_state *out)
 	return state != NULL;
 }
 
-static bool
-same_state(const struct op_state *a, const struct op_state *b)
-{
-	return a->redelivered == b->redelivered && a->deliveries == b->deliveries &&
-	       a->acquired == b->acquired;
-}
-
 static void
 append_states(struct lane *l, const struct op_state_change *c, uint32_t n)
 {
@@ -286,7 +279,7 @@ flush_states(struct lane *l)
 			if (!state_now(l, seq, &state))
 				continue;
 			if (n > 0 && c[n - 1].range.last + 1 == seq &&
-			    same_state(&c[n - 1].state, &state)) {
+			    op_state_same(&c[n - 1].state, &state)) {
 				c[n - 1].range.last = seq;
 				continue;
 			}

@@ -41,6 +41,12 @@ struct op_state {
 	bool redelivered;
 	uint32_t deliveries, acquired;
 };
+static inline bool
+op_state_same(const struct op_state *a, const struct op_state *b)
+{
+	return a->redelivered == b->redelivered && a->deliveries == b->deliveries &&
+	       a->acquired == b->acquired;
+}
 
 enum { MSG_FLAG_PERSISTENT = 1, MSG_FLAG_COPY = 2 };
 

@@ -16,13 +16,6 @@ enum {
 /* Moved records are not waited for; the slot of their file is used again only when they are durable. */
 static const struct sync_setting move_sync = { .policy = SYNC_POLICY_MS, .ms = 1000 };
 
-static bool
-same_state(const struct op_state *a, const struct op_state *b)
-{
-	return a->redelivered == b->redelivered && a->deliveries == b->deliveries &&
-	       a->acquired == b->acquired;
-}
-
 static void
 move_mark(struct roll *r, struct lane *l)
 {
@@ -47,7 +40,7 @@ pick(struct moving *g, struct lane *l, uint64_t seq)
 	g->target[g->n] =
 	    (struct op_target){ .queue = l->name.queue, .lane = l->name.lane, .seq = seq };
 	g->state[g->n] = *lane_state(l, seq);
-	if (!same_state(&g->state[g->n], &no_state))
+	if (!op_state_same(&g->state[g->n], &no_state))
 		g->differing++;
 	g->n++;
 }
@@ -73,7 +66,7 @@ move_message(struct roll *r, const struct moving *g, const struct op_msg *messag
 	p = store_append(s, (uint32_t)size, (uint16_t)(1 + differing), move_sync, &lsn);
 	p = op_msg_encode(&m, p);
 	for (uint32_t i = 0; i < g->n; i++)
-		if (!same_state(&g->state[i], &m.state))
+		if (!op_state_same(&g->state[i], &m.state))
 			p = op_state_encode(&(struct op_state_change){ .lane = g->lane[i]->name,
 			                        .range = { g->target[i].seq, g->target[i].seq },
 			                        .state = g->state[i] },

@@ -101,7 +101,7 @@ void segment_unlink(struct store *s, const char *name);	/* by a worker */
 uint8_t *seg_encode(const struct lane *l, const struct segment *g, size_t *n);	/* the caller frees */
 uint64_t seg_append(struct store *s, const uint8_t *p, size_t n);
 struct spill_list *spills_new(void);
-void spills_free(struct store *s, struct spill_list **lp);
+void spills_free(struct spill_list **lp);
 bool spill_note_ack(struct lane *l, uint64_t seq);
 struct reader_list *readers_new(void);
 void readers_free(struct reader_list **lp);

@@ -564,13 +564,6 @@ lane_expire_unread(struct lane *l, uint64_t now_ms, uint64_t *bytes)
 
 /* ---- states ---- */
 
-static bool
-same_state(const struct op_state *a, const struct op_state *b)
-{
-	return a->redelivered == b->redelivered && a->deliveries == b->deliveries &&
-	       a->acquired == b->acquired;
-}
-
 /* Index of the first exception whose last is >= seq. */
 static uint32_t
 find_exception(const struct segment *g, uint64_t seq)
@@ -626,7 +619,7 @@ segment_set_state(struct segment *g, struct range range, const struct op_state *
 
 		if (x->range.first > middle.range.last + 1)
 			break;
-		if (same_state(&x->state, state)) {
+		if (op_state_same(&x->state, state)) {
 			if (x->range.first < middle.range.first)
 				middle.range.first = x->range.first;
 			if (x->range.last > middle.range.last)

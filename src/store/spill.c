@@ -454,13 +454,6 @@ is_alive(const struct spill *sp, const struct spill_item *it)
 	return slot != NULL && slot->item == it->item;
 }
 
-static bool
-is_same(const struct op_state *a, const struct op_state *b)
-{
-	return a->redelivered == b->redelivered && a->deliveries == b->deliveries &&
-	       a->acquired == b->acquired;
-}
-
 /* A segment as it will be, made in one that belongs to no chain, so that live code applies what recovery would. */
 struct draft {
 	struct segment g;
@@ -514,7 +507,7 @@ draft_fill(struct draft *d, const struct spill *sp, const struct spill_file *f)
 		d->added++;
 		d->added_bytes += it->bytes;
 		state = sp->lane->durable ? lane_state(sp->lane, it->seq) : &it->state;
-		if (!is_same(state, &it->state))
+		if (!op_state_same(state, &it->state))
 			segment_set_state(&d->g, (struct range){ it->seq, it->seq }, state);
 	}
 	if (gone_from <= f->last)
@@ -757,7 +750,7 @@ spill_turn(struct store *s)
 }
 
 void
-spills_free(struct store *s, struct spill_list **lp)
+spills_free(struct spill_list **lp)
 {
 	struct spill_list *list = *lp;
 	struct spill *sp;
@@ -772,6 +765,5 @@ spills_free(struct store *s, struct spill_list **lp)
 		release_continued(sp);
 		spill_over(sp);
 	}
-	(void)s;
 	free(list);
 }
