@@ -13,6 +13,7 @@
 #include "broker/broker.h"
 #include "broker/error.h"
 #include "broker/map.h"
+#include "broker/queue_settings.h"
 #include "broker/session.h"
 #include "broker/stats.h"
 #include "broker/takers.h"
@@ -47,6 +48,7 @@ struct queue {
 	bool bytes_unsure;			/* some were lost to damage, whose size is not known: ready_bytes is to be counted anew */
 	struct client *owner;			/* borrowed: exclusive to it; NULL otherwise */
 	struct table *arguments;		/* owned, may be NULL */
+	struct queue_settings set;		/* what they say */
 	struct entry_block *head, *tail;	/* owned */
 	/* Requeued ones, by seq, descending: the next one is the last. They come before those in blocks. Those from
 	 * returned_sorted on came later and are merged in when somebody wants the next entry, so that any number of

@@ -293,6 +293,17 @@ queue_check_arguments(const struct vhost *vh, const struct queue_spec *spec)
 	return NULL;
 }
 
+void
+queue_read_arguments(struct queue *q)
+{
+	q->set = (struct queue_settings){ .ttl_ms = SETTING_NONE,
+		.expires_ms = SETTING_NONE,
+		.max_length = SETTING_NONE,
+		.max_bytes = SETTING_NONE,
+		.delivery_limit = SETTING_NONE,
+		.consumer_timeout_ms = SETTING_NONE };
+}
+
 /* ---- declared again ---- */
 
 static const struct error *

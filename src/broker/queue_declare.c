@@ -95,6 +95,7 @@ make(struct vhost *vh, const struct queue_spec *spec, struct client *client, uin
 	q->auto_delete = spec->auto_delete;
 	q->exclusive = spec->exclusive;
 	q->arguments = table_from_raw(table_span(spec->arguments));
+	queue_read_arguments(q);
 	mem_add(MEM_TOPOLOGY, queue_size(q));
 	q->expiry.fire = queue_on_expiry;
 	TAILQ_INIT(&q->consumers);

@@ -115,6 +115,8 @@ queue_next_taker(struct queue *q)
 /* Checks the arguments of a new queue: 406 for wrong values, 540 for what a later version brings. */
 const struct error *queue_check_arguments(
     const struct vhost *vh, const struct queue_spec *spec) MUSTUSE;
+/* Fills q->set from its arguments, which were checked. */
+void queue_read_arguments(struct queue *q);
 /* 406 where spec's arguments differ from the queue's in one that counts. */
 const struct error *queue_compare_arguments(
     const struct queue *q, const struct queue_spec *spec) MUSTUSE;
