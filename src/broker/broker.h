@@ -23,10 +23,11 @@ struct queue;
 struct consumer;
 struct entry_block;
 struct store;
+struct strand;
 struct lane_place;
 
 TAILQ_HEAD(queue_list, queue);
-TAILQ_HEAD(chained_list, queue);
+TAILQ_HEAD(chained_list, strand);
 TAILQ_HEAD(consumer_list, consumer);
 TAILQ_HEAD(client_list, client);
 TAILQ_HEAD(returning_list, returning);
@@ -52,7 +53,7 @@ struct broker {
 					 * the other looks at the clock when it has risen by some hundreds */
 	struct store *store;		/* borrowed; NULL: nothing survives and nothing waits (persist.h) */
 	uint64_t loads;			/* rises when messages came back from disk: who got GET_LATER asks again */
-	struct chained_list chained;	/* queues whose next messages lie on disk only */
+	struct chained_list chained;	/* parts of queues whose next messages lie on disk only */
 	struct lane_place *place;	/* owned: durable queues of the message that is being published (persist.c) */
 	uint32_t places;		/* there is room for so many */
 	bool disk_low;			/* written by the node: free disk space is under disk.min_free */

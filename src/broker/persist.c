@@ -159,26 +159,26 @@ on_body_size(const void *item)
 static uint64_t
 on_spilled(struct lane *l, uint64_t through, bool is_behind)
 {
-	return queue_spilled(lane_owner(l), through, is_behind);
+	return strand_spilled(lane_owner(l), through, is_behind);
 }
 
 static void
 on_loaded(
     struct lane *l, void *item, uint64_t seq, const struct op_state *state, const struct op_msg *m)
 {
-	queue_loaded(lane_owner(l), item, seq, state, m->expires_ms);
+	strand_loaded(lane_owner(l), item, seq, state, m->expires_ms);
 }
 
 static void
 on_load_done(struct lane *l)
 {
-	queue_load_done(lane_owner(l));
+	strand_load_done(lane_owner(l));
 }
 
 static void
 on_lost(struct lane *l, uint64_t count, uint64_t bytes)
 {
-	queue_lost(lane_owner(l), count, bytes);
+	strand_lost(lane_owner(l), count, bytes);
 }
 
 const struct store_ops persist_store_ops = {
@@ -205,15 +205,15 @@ persist_message(struct broker *b, struct msg *m, struct queue *const *queue, uin
 		b->place = xrealloc(b->place, b->places * sizeof *b->place);
 	}
 	for (uint32_t i = 0; i < n; i++) {
-		struct queue *q = queue[i];
+		struct strand *s = queue_strand(queue[i], m);
 
-		if (!q->durable)
+		if (!queue[i]->durable)
 			continue;
 		if (persistent)
 			b->place[places++] =
-			    (struct lane_place){ .lane = q->lane, .seq = q->next_seq };
+			    (struct lane_place){ .lane = s->lane, .seq = s->next_seq };
 		else
-			lane_add_volatile(q->lane, q->next_seq, m);
+			lane_add_volatile(s->lane, s->next_seq, m);
 	}
 	if (places > 0)
 		*wait = store_publish(b->store, b->place, places, m);
@@ -304,17 +304,18 @@ sync_parse(struct span text, struct sync_setting *out)
 void
 persist_queue_lane(struct queue *q)
 {
+	struct strand *s = &q->strand;
 	struct sync_setting sync;
 	struct field f;
 
 	if (q->broker->store == NULL || !q->durable)
 		return;
-	q->lane = lane_open(q->broker->store, q->id, 0, true, q);
-	if (lane_next_seq(q->lane) > q->next_seq)
-		q->next_seq = lane_next_seq(q->lane);
+	s->lane = lane_open(q->broker->store, q->id, 0, true, s);
+	if (lane_next_seq(s->lane) > s->next_seq)
+		s->next_seq = lane_next_seq(s->lane);
 	if (table_find(table_span(q->arguments), "x-sync", &f) && f.kind == 'S' &&
 	    sync_parse(f.bytes, &sync) == 0)
-		lane_set_sync(q->lane, sync);
+		lane_set_sync(s->lane, sync);
 }
 
 void
@@ -335,11 +336,11 @@ persist_queue(struct queue *q)
 void
 persist_queue_gone(struct queue *q)
 {
-	if (q->lane == NULL)
+	if (q->strand.lane == NULL)
 		return;
 	if (q->durable)
 		store_gone(q->broker->store, OBJECT_QUEUE, q->id);
-	lane_close(&q->lane);
+	lane_close(&q->strand.lane);
 }
 
 static bool

@@ -242,7 +242,7 @@ persist_unlink(struct broker *b)
 	struct queue *q;
 
 	TAILQ_FOREACH (q, &b->queues, all_link)
-		q->lane = NULL;
+		q->strand.lane = NULL;
 	b->store = NULL;
 }
 

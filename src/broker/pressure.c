@@ -27,16 +27,17 @@ enum {
 static uint64_t
 spillable(const struct queue *q, bool transient)
 {
-	uint64_t unread = queue_unread(q), bytes = q->ready_bytes, n = q->ready - unread;
+	const struct strand *s = &q->strand;
+	uint64_t unread = strand_unread(s), bytes = s->ready_bytes, n = s->ready - unread;
 
 	if (q->durable == transient)
 		return 0;
 	if (unread > 0)
-		bytes -= lane_unread_bytes(q->lane);
+		bytes -= lane_unread_bytes(s->lane);
 	/* What would stay in memory anyway. */
 	if (unread > 0) {
-		n = q->back;
-		bytes = q->back_bytes;
+		n = s->back;
+		bytes = s->back_bytes;
 	} else if (bytes <= KEEP_BYTES_SHORT && n <= KEEP_ENTRIES) {
 		return 0;
 	}
@@ -44,15 +45,15 @@ spillable(const struct queue *q, bool transient)
 }
 
 static void
-spill_transient(struct queue *q)
+spill_transient(struct strand *s)
 {
 	struct lane_item *item = xmalloc(ITEMS * sizeof *item);
-	uint32_t n = queue_list_spillable(q, item, ITEMS, ITEM_BYTES);
+	uint32_t n = strand_list_spillable(s, item, ITEMS, ITEM_BYTES);
 
-	if (n > 0 && q->lane == NULL)
-		q->lane = lane_open(q->broker->store, q->id, 0, false, q);
-	if (n > 0 && lane_spill_items(q->lane, item, n) && q->behind == 0)
-		q->keep_through = item[0].seq - 1;
+	if (n > 0 && s->lane == NULL)
+		s->lane = lane_open(s->queue->broker->store, s->queue->id, 0, false, s);
+	if (n > 0 && lane_spill_items(s->lane, item, n) && s->behind == 0)
+		s->keep_through = item[0].seq - 1;
 	free(item);
 }
 
@@ -60,18 +61,20 @@ spill_transient(struct queue *q)
 static bool
 is_busy(const struct queue *q)
 {
-	if (q->lane == NULL)
+	const struct strand *s = &q->strand;
+
+	if (s->lane == NULL)
 		return false;
-	return q->durable ? !lane_spill(q->lane, UINT64_MAX) : !lane_spill_items(q->lane, NULL, 0);
+	return q->durable ? !lane_spill(s->lane, UINT64_MAX) : !lane_spill_items(s->lane, NULL, 0);
 }
 
 static void
 spill(struct queue *q)
 {
 	if (q->durable)
-		(void)lane_spill(q->lane, 0);
+		(void)lane_spill(q->strand.lane, 0);
 	else
-		spill_transient(q);
+		spill_transient(&q->strand);
 }
 
 static void

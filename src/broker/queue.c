@@ -30,7 +30,8 @@ end_turn(struct queue *q, struct consumer *k)
 void
 queue_publish(struct queue *q, struct msg *m, uint64_t due_ms)
 {
-	struct entry e = { .m = m, .seq_flags = q->next_seq++ << 8, .due_ms = due_ms };
+	struct strand *s = queue_strand(q, m);
+	struct entry e = { .m = m, .seq_flags = s->next_seq++ << 8, .due_ms = due_ms };
 	struct consumer *k;
 
 	assert(!q->is_deleted);
@@ -40,9 +41,9 @@ queue_publish(struct queue *q, struct msg *m, uint64_t due_ms)
 		end_turn(q, k);
 		return;
 	}
-	queue_append(q, &e);
+	strand_append(s, &e);
 	/* Where something is ready and there are takers, the queue is on the list, or its next message is being read. */
-	assert(q->is_runnable || takers_first(&q->takers) == NULL || q->behind > 0);
+	assert(q->is_runnable || takers_first(&q->takers) == NULL || s->behind > 0);
 }
 
 unsigned
@@ -227,7 +228,7 @@ queue_settled(struct queue *q, uint32_t n)
 void
 queue_free(struct queue *q)
 {
-	assert(q->is_deleted && q->unacked == 0 && q->ready == 0 && q->lane == NULL);
+	assert(q->is_deleted && q->unacked == 0 && q->ready == 0 && q->strand.lane == NULL);
 	mem_sub(MEM_TOPOLOGY, queue_size(q));
 	takers_fini(&q->takers);
 	free(q->name);

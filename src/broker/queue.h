@@ -16,6 +16,7 @@
 #include "broker/queue_settings.h"
 #include "broker/session.h"
 #include "broker/stats.h"
+#include "broker/strand.h"
 #include "broker/takers.h"
 #include "store/store.h"
 
@@ -25,14 +26,6 @@ struct table;
 struct vhost;
 
 LIST_HEAD(binding_list, binding);
-
-/* Entries in order of arrival: the first block has 15 (512 bytes), those behind it up to 127 (4 KiB). */
-struct entry_block {
-	struct entry_block *next;
-	uint32_t head, tail, cap, home;	/* home: base/slab's */
-	uint64_t bytes;			/* of the bodies of its entries */
-	struct entry e[];
-};
 
 struct queue {
 	struct broker *broker;			/* borrowed: the vhost's */
@@ -44,27 +37,11 @@ struct queue {
 	bool is_runnable, is_deleted;
 	bool is_listed;				/* on broker->deleted */
 	bool with_due;				/* there may be entries that expire */
-	bool is_chained;			/* on broker->chained: behind > 0 */
-	bool bytes_unsure;			/* some were lost to damage, whose size is not known: ready_bytes is to be counted anew */
 	struct client *owner;			/* borrowed: exclusive to it; NULL otherwise */
 	struct table *arguments;		/* owned, may be NULL */
 	struct queue_settings set;		/* what they say */
-	struct entry_block *head, *tail;	/* owned */
-	/* Requeued ones, by seq, descending: the next one is the last. They come before those in blocks. Those from
-	 * returned_sorted on came later and are merged in when somebody wants the next entry, so that any number of
-	 * requeues costs one pass. */
-	struct entry_block *returned;		/* owned, may be NULL; one block, grown */
-	uint32_t returned_sorted;
-	uint64_t next_seq;
+	struct strand strand;			/* its messages */
 	uint64_t ready, unacked, ready_bytes;	/* messages; bytes of bodies. A deleted queue lives while unacked > 0 */
-	/* Of the ready ones: so many cannot be had at once. First those that lie on disk only (`unread`: behind - back),
-	 * behind everything in `head` and `returned`; then what came after them, which waits in `back` until all of them
-	 * were read. 0 where nothing lies on disk. See queue_chain.c. */
-	uint64_t behind, back, back_bytes;
-	struct entry_block *back_head, *back_tail; /* owned; NULL while back is 0 */
-	struct lane *lane;			/* owned: the store's part of a durable queue, or of one that was spilled; else NULL */
-	uint64_t delivered;			/* highest seq given out since there is a lane */
-	uint64_t keep_through;			/* entries up to it stay in memory, for the chain has them already */
 	struct consumer_list consumers;		/* all, in the order of their consume */
 	struct takers takers;			/* those that may take now, by priority, then by turn; may hold some that no
 						 * longer can: looked at when picked */
@@ -77,7 +54,6 @@ struct queue {
 	TAILQ_ENTRY(queue) run_link;		/* broker->runnable; then, when deleted, broker->deleted */
 	LIST_ENTRY(queue) owner_link;		/* client->exclusive */
 	TAILQ_ENTRY(queue) all_link;		/* broker->queues */
-	TAILQ_ENTRY(queue) chain_link;		/* broker->chained while is_chained */
 	uint64_t route_mark;			/* route.c: already in the route */
 };
 
@@ -136,26 +112,40 @@ struct queue *queue_restore(struct vhost *vh, const struct queue_spec *spec, uin
  * tried again. A few at a time. */
 void queues_tend(struct broker *b);
 
+/* The one that a message of the queue belongs to. */
+static inline struct strand *
+queue_strand(struct queue *q, const struct msg *m UNUSED)
+{
+	return &q->strand;
+}
+
+static inline void
+strand_entry_gone(struct strand *s, const struct entry *e, enum ack_reason reason)
+{
+	if (unlikely(s->lane != NULL))
+		lane_ack(s->lane, e->seq_flags >> 8, e->m->body_size, reason);
+}
+
 /* An entry leaves the queue for good; before its reference is given up. */
 static inline void
 queue_entry_gone(struct queue *q, const struct entry *e, enum ack_reason reason)
 {
-	if (unlikely(q->lane != NULL))
-		lane_ack(q->lane, e->seq_flags >> 8, e->m->body_size, reason);
+	strand_entry_gone(queue_strand(q, e->m), e, reason);
 }
 
 /* An entry was given out and waits for its acknowledgement. */
 static inline void
 queue_entry_given(struct queue *q, const struct entry *e)
 {
+	struct strand *s = queue_strand(q, e->m);
 	uint64_t seq = e->seq_flags >> 8;
 
-	if (likely(q->lane == NULL))
+	if (likely(s->lane == NULL))
 		return;
-	if (seq > q->delivered)
-		q->delivered = seq;
+	if (seq > s->delivered)
+		s->delivered = seq;
 	if (q->durable)
-		lane_mark_delivered(q->lane, seq);
+		lane_mark_delivered(s->lane, seq);
 }
 
 /* A number of messages as methods carry it. */

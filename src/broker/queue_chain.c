@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What of a queue lies on disk. In the order in which they are given out, its ready messages are
+ * What of a strand lies on disk. In the order in which they are given out, its ready messages are
  *
  *	returned	those that were given out before, by number
  *	head .. tail	in memory: the front
  *	unread		in files only; the lane knows how many
  *	back_head ..	in memory: what came while there were unread ones
  *
- * The lane says when a part of the queue was put into files (queue_spilled): the first of the front stay, the others
- * are let go and are unread from now on. They come back in pieces (queue_loaded) as the front runs low. When the last one
+ * The lane says when a part of it was put into files (strand_spilled): the first of the front stay, the others
+ * are let go and are unread from now on. They come back in pieces (strand_loaded) as the front runs low. When the last one
  * was read the back becomes the end of the front. A queue whose next message is still being read is on no list of those
- * that may deliver; queue_load_done() puts it there. */
+ * that may deliver; strand_load_done() puts it there. */
 #include <assert.h>
 
 #include "base/log.h"
@@ -29,73 +29,74 @@ seq_of(const struct entry *e)
 }
 
 static void
-mark_chained(struct queue *q)
+mark_chained(struct strand *s)
 {
-	if (q->is_chained)
+	if (s->is_chained)
 		return;
-	q->is_chained = true;
-	TAILQ_INSERT_TAIL(&q->broker->chained, q, chain_link);
+	s->is_chained = true;
+	TAILQ_INSERT_TAIL(&s->queue->broker->chained, s, chain_link);
 }
 
 /* Nothing is behind any more: the lists are the caller's. */
 void
-queue_unchain(struct queue *q)
+strand_unchain(struct strand *s)
 {
-	q->back_head = q->back_tail = NULL;
-	q->behind = q->back = q->back_bytes = 0;
-	if (!q->is_chained)
+	s->back_head = s->back_tail = NULL;
+	s->behind = s->back = s->back_bytes = 0;
+	if (!s->is_chained)
 		return;
-	q->is_chained = false;
-	TAILQ_REMOVE(&q->broker->chained, q, chain_link);
+	s->is_chained = false;
+	TAILQ_REMOVE(&s->queue->broker->chained, s, chain_link);
 	/* Who waits for the next one has to hear of it, also when it went unread. */
-	q->broker->loads++;
+	s->queue->broker->loads++;
 }
 
 static void
-count_bytes(struct queue *q)
+count_bytes(struct strand *s)
 {
 	uint64_t bytes = 0;
 
-	for (const struct entry_block *k = q->head; k != NULL; k = k->next)
+	for (const struct entry_block *k = s->head; k != NULL; k = k->next)
 		bytes += k->bytes;
-	for (uint32_t i = 0; q->returned != NULL && i < q->returned->tail; i++)
-		bytes += q->returned->e[i].m->body_size;
-	q->ready_bytes = bytes;
-	q->bytes_unsure = false;
+	for (uint32_t i = 0; s->returned != NULL && i < s->returned->tail; i++)
+		bytes += s->returned->e[i].m->body_size;
+	s->queue->ready_bytes += bytes - s->ready_bytes;
+	s->ready_bytes = bytes;
+	s->bytes_unsure = false;
 }
 
 /* All were read: the back is the end of the front. */
 static void
-link_back(struct queue *q)
+link_back(struct strand *s)
 {
-	if (q->back_head != NULL) {
+	if (s->back_head != NULL) {
 		/* A small block that is kept though it is empty would stand in the way. */
-		if (q->head != NULL && q->head->head == q->head->tail) {
-			assert(q->head == q->tail);
-			queue_free_block(q->head);
-			q->head = q->tail = NULL;
+		if (s->head != NULL && s->head->head == s->head->tail) {
+			assert(s->head == s->tail);
+			strand_free_block(s->head);
+			s->head = s->tail = NULL;
 		}
-		if (q->tail == NULL)
-			q->head = q->back_head;
+		if (s->tail == NULL)
+			s->head = s->back_head;
 		else
-			q->tail->next = q->back_head;
-		q->tail = q->back_tail;
+			s->tail->next = s->back_head;
+		s->tail = s->back_tail;
 	}
-	queue_unchain(q);
-	if (unlikely(q->bytes_unsure))
-		count_bytes(q);
+	strand_unchain(s);
+	if (unlikely(s->bytes_unsure))
+		count_bytes(s);
 }
 
 /* ---- to disk ---- */
 
 /* Where the part of the front begins that need not stay in memory. False: there is none. */
 static bool
-find_cut(const struct queue *q, struct entry_block **block, uint32_t *index)
+find_cut(const struct strand *s, struct entry_block **block, uint32_t *index)
 {
-	uint64_t most = memory_spills(&q->broker->memory) ? KEEP_BYTES_SHORT : KEEP_BYTES;
+	uint64_t most = memory_spills(&s->queue->broker->memory) ? KEEP_BYTES_SHORT : KEEP_BYTES;
 	uint64_t n = 0, bytes = 0;
 
-	for (struct entry_block *k = q->head; k != NULL; k = k->next) {
+	for (struct entry_block *k = s->head; k != NULL; k = k->next) {
 		uint32_t count = k->tail - k->head;
 
 		if (n + count <= KEEP_ENTRIES && bytes + k->bytes <= most) {
@@ -106,7 +107,7 @@ find_cut(const struct queue *q, struct entry_block **block, uint32_t *index)
 		for (uint32_t i = k->head; i < k->tail; i++) {
 			/* One stays, however large it is. */
 			if (n > 0 && (n >= KEEP_ENTRIES || bytes >= most) &&
-			    seq_of(&k->e[i]) > q->keep_through) {
+			    seq_of(&k->e[i]) > s->keep_through) {
 				*block = k;
 				*index = i;
 				return true;
@@ -120,99 +121,99 @@ find_cut(const struct queue *q, struct entry_block **block, uint32_t *index)
 
 /* The front is cut: what is behind its end is returned. */
 static struct entry_block *
-cut_front(struct queue *q, struct entry_block *block, uint32_t index)
+cut_front(struct strand *s, struct entry_block *block, uint32_t index)
 {
 	struct entry_block *last = NULL, *rest;
 
 	if (index > block->head) {
-		if (q->tail == block)
-			q->tail = NULL;
-		rest = queue_split_block(block, index);
-		if (q->tail == NULL)
-			q->tail = rest;
+		if (s->tail == block)
+			s->tail = NULL;
+		rest = strand_split_block(block, index);
+		if (s->tail == NULL)
+			s->tail = rest;
 		last = block;
 	} else {
 		rest = block;
-		for (last = q->head; last != rest && last->next != rest; last = last->next)
+		for (last = s->head; last != rest && last->next != rest; last = last->next)
 			continue;
 		assert(last != rest); /* one entry stays */
 	}
 	last->next = NULL;
-	q->back_head = rest;
-	q->back_tail = q->tail;
-	q->tail = last;
+	s->back_head = rest;
+	s->back_tail = s->tail;
+	s->tail = last;
 	return rest;
 }
 
 /* Lets go of those of the back that lie in the chain. Returns how many; their bytes are not in back_bytes any more. */
 static uint64_t
-drop_through(struct queue *q, uint64_t through)
+drop_through(struct strand *s, uint64_t through)
 {
 	struct entry_block *k;
 	uint64_t n = 0;
 
-	while ((k = q->back_head) != NULL && seq_of(&k->e[k->tail - 1]) <= through) {
-		q->back_head = k->next;
+	while ((k = s->back_head) != NULL && seq_of(&k->e[k->tail - 1]) <= through) {
+		s->back_head = k->next;
 		n += k->tail - k->head;
-		q->back_bytes -= k->bytes;
-		queue_drop_block(q, k);
+		s->back_bytes -= k->bytes;
+		strand_drop_block(s, k);
 	}
 	if (k == NULL) {
-		q->back_tail = NULL;
+		s->back_tail = NULL;
 		return n;
 	}
 	for (; seq_of(&k->e[k->head]) <= through; k->head++, n++) {
 		uint64_t bytes = k->e[k->head].m->body_size;
 
 		k->bytes -= bytes;
-		q->back_bytes -= bytes;
+		s->back_bytes -= bytes;
 		msg_unref(&k->e[k->head].m);
 	}
 	return n;
 }
 
 static uint64_t
-spilled_front(struct queue *q, uint64_t through)
+spilled_front(struct strand *s, uint64_t through)
 {
 	struct entry_block *block;
 	uint64_t first, dropped;
 	uint32_t index;
 
-	if (!find_cut(q, &block, &index) || seq_of(&block->e[index]) > through)
+	if (!find_cut(s, &block, &index) || seq_of(&block->e[index]) > through)
 		return through + 1;
 	first = seq_of(&block->e[index]);
-	block = cut_front(q, block, index);
-	for (q->back = q->back_bytes = 0; block != NULL; block = block->next) {
-		q->back += block->tail - block->head;
-		q->back_bytes += block->bytes;
+	block = cut_front(s, block, index);
+	for (s->back = s->back_bytes = 0; block != NULL; block = block->next) {
+		s->back += block->tail - block->head;
+		s->back_bytes += block->bytes;
 	}
-	q->behind = q->back;
-	dropped = drop_through(q, through);
-	q->back -= dropped;
-	mark_chained(q);
+	s->behind = s->back;
+	dropped = drop_through(s, through);
+	s->back -= dropped;
+	mark_chained(s);
 	return first;
 }
 
 uint64_t
-queue_spilled(struct queue *q, uint64_t through, bool is_behind)
+strand_spilled(struct strand *s, uint64_t through, bool is_behind)
 {
 	uint64_t first = through + 1;
 
 	if (is_behind)
-		q->back -= drop_through(q, through);
+		s->back -= drop_through(s, through);
 	else
-		first = spilled_front(q, through);
-	q->keep_through = through;
+		first = spilled_front(s, through);
+	s->keep_through = through;
 	return first;
 }
 
 uint32_t
-queue_list_spillable(const struct queue *q, struct lane_item *item, uint32_t n, uint64_t bytes)
+strand_list_spillable(const struct strand *s, struct lane_item *item, uint32_t n, uint64_t bytes)
 {
-	struct entry_block *k = q->back_head;
+	struct entry_block *k = s->back_head;
 	uint32_t i = k != NULL ? k->head : 0, count = 0;
 
-	if (q->behind == 0 && !find_cut(q, &k, &i))
+	if (s->behind == 0 && !find_cut(s, &k, &i))
 		return 0;
 	while (k != NULL && count < n && bytes > 0) {
 		const struct entry *e;
@@ -235,124 +236,127 @@ queue_list_spillable(const struct queue *q, struct lane_item *item, uint32_t n, 
 /* ---- from disk ---- */
 
 void
-queue_read_ahead(struct queue *q)
+strand_read_ahead(struct strand *s)
 {
 	uint64_t unread_bytes;
 
-	if (queue_unread(q) == 0 || q->ready - q->behind >= FRONT_LOW)
+	if (strand_unread(s) == 0 || s->ready - s->behind >= FRONT_LOW)
 		return;
-	if (q->lane == NULL || lane_is_reading(q->lane))
+	if (s->lane == NULL || lane_is_reading(s->lane))
 		return; /* NULL: the node stops */
-	unread_bytes = lane_unread_bytes(q->lane);
-	if (queue_has_head(q) && q->ready_bytes - q->back_bytes >= unread_bytes + READ_BYTES)
+	unread_bytes = lane_unread_bytes(s->lane);
+	if (strand_has_head(s) && s->ready_bytes - s->back_bytes >= unread_bytes + READ_BYTES)
 		return;
-	lane_read(q->lane, READ_BYTES);
+	lane_read(s->lane, READ_BYTES);
 }
 
 static void
-append_restored(struct queue *q, struct msg *m, uint64_t seq, const struct op_state *state,
+append_restored(struct strand *s, struct msg *m, uint64_t seq, const struct op_state *state,
     uint64_t expires_ms, struct entry *e)
 {
-	bool redelivered = state->redelivered || seq <= lane_delivered(q->lane);
+	bool redelivered = state->redelivered || seq <= lane_delivered(s->lane);
 
 	*e = (struct entry){ .m = m,
 		.seq_flags = seq << 8 | (redelivered ? ENTRY_REDELIVERED : 0),
 		.due_ms = expires_ms,
 		.deliveries = state->deliveries,
 		.acquired = state->acquired };
-	if (expires_ms != 0 || q->broker->retention_ms != 0)
-		q->with_due = true;
+	if (expires_ms != 0 || s->queue->broker->retention_ms != 0)
+		s->queue->with_due = true;
 }
 
 void
-queue_loaded(
-    struct queue *q, struct msg *m, uint64_t seq, const struct op_state *state, uint64_t expires_ms)
+strand_loaded(struct strand *s, struct msg *m, uint64_t seq, const struct op_state *state,
+    uint64_t expires_ms)
 {
 	struct entry e;
 
-	assert(queue_unread(q) > 0);
-	append_restored(q, m, seq, state, expires_ms, &e);
-	queue_append_to(&q->head, &q->tail, &e);
-	q->behind--;
-	if (seq > q->keep_through)
-		q->keep_through = seq;
+	assert(strand_unread(s) > 0);
+	append_restored(s, m, seq, state, expires_ms, &e);
+	strand_append_to(&s->head, &s->tail, &e);
+	s->behind--;
+	if (seq > s->keep_through)
+		s->keep_through = seq;
 }
 
 /* n unread ones are gone. */
 static void
-forget_unread(struct queue *q, uint64_t n, uint64_t bytes)
+forget_unread(struct strand *s, uint64_t n, uint64_t bytes)
 {
-	assert(queue_unread(q) >= n);
-	q->behind -= n;
-	queue_count_out(q, n, bytes);
+	assert(strand_unread(s) >= n);
+	s->behind -= n;
+	strand_count_out(s, n, bytes);
 }
 
 void
-queue_load_done(struct queue *q)
+strand_load_done(struct strand *s)
 {
-	bool had_head = queue_has_head(q);
+	struct queue *q = s->queue;
+	bool had_head = strand_has_head(s);
 
 	q->broker->loads++;
-	if (queue_unread(q) != lane_unread(q->lane))
+	if (strand_unread(s) != lane_unread(s->lane))
 		log_error("queue '%.*s': %llu messages wait on disk, %llu are counted",
-		    (int)q->name_len, q->name, (unsigned long long)lane_unread(q->lane),
-		    (unsigned long long)queue_unread(q));
-	assert(queue_unread(q) == lane_unread(q->lane));
-	if (queue_unread(q) == 0 && q->is_chained)
-		link_back(q);
+		    (int)q->name_len, q->name, (unsigned long long)lane_unread(s->lane),
+		    (unsigned long long)strand_unread(s));
+	assert(strand_unread(s) == lane_unread(s->lane));
+	if (strand_unread(s) == 0 && s->is_chained)
+		link_back(s);
 	if (q->with_due)
-		queue_arm_expiry(q);
+		strand_arm_expiry(s);
 	queue_make_runnable(q);
 	/* Nothing came: no memory, or nothing that lives. queues_tend() tries again. */
-	if (had_head && q->behind > 0)
-		queue_read_ahead(q);
+	if (had_head && s->behind > 0)
+		strand_read_ahead(s);
 }
 
 void
-queue_lost(struct queue *q, uint64_t count, uint64_t bytes)
+strand_lost(struct strand *s, uint64_t count, uint64_t bytes)
 {
-	q->bytes_unsure = true;
-	forget_unread(q, count, bytes);
+	s->bytes_unsure = true;
+	forget_unread(s, count, bytes);
 }
 
 /* Whole files in which everything has expired go unread, once they are next. */
 void
-queue_expire_unread(struct queue *q)
+strand_expire_unread(struct strand *s)
 {
+	struct queue *q = s->queue;
 	uint64_t bytes = 0, n;
 
-	if (queue_has_head(q) || queue_unread(q) == 0 || q->lane == NULL)
+	if (strand_has_head(s) || strand_unread(s) == 0 || s->lane == NULL)
 		return;
-	n = lane_expire_unread(q->lane, q->broker->now_ms, &bytes);
+	n = lane_expire_unread(s->lane, q->broker->now_ms, &bytes);
 	if (n == 0)
 		return;
 	q->stats.expired += n;
 	q->broker->stats.expired += n;
-	forget_unread(q, n, bytes);
-	if (queue_unread(q) == 0)
-		link_back(q);
+	forget_unread(s, n, bytes);
+	if (strand_unread(s) == 0)
+		link_back(s);
 	queue_make_runnable(q);
 }
 
 void
 queues_tend(struct broker *b)
 {
-	struct queue *q, *last = TAILQ_LAST(&b->chained, chained_list);
+	struct strand *s, *last = TAILQ_LAST(&b->chained, chained_list);
 	unsigned looked = 0, reads = 0;
 
 	while (
-	    looked++ < TEND_LOOK && reads < TEND_READ && (q = TAILQ_FIRST(&b->chained)) != NULL) {
-		TAILQ_REMOVE(&b->chained, q, chain_link);
-		TAILQ_INSERT_TAIL(&b->chained, q, chain_link);
-		if (!queue_has_head(q)) {
-			queue_expire_unread(q);
-			if (queue_unread(q) > 0 && !queue_has_head(q) &&
-			    !lane_is_reading(q->lane)) {
-				lane_read(q->lane, takers_first(&q->takers) == NULL ? 1 : READ_BYTES);
+	    looked++ < TEND_LOOK && reads < TEND_READ && (s = TAILQ_FIRST(&b->chained)) != NULL) {
+		TAILQ_REMOVE(&b->chained, s, chain_link);
+		TAILQ_INSERT_TAIL(&b->chained, s, chain_link);
+		if (!strand_has_head(s)) {
+			strand_expire_unread(s);
+			if (strand_unread(s) > 0 && !strand_has_head(s) &&
+			    !lane_is_reading(s->lane)) {
+				lane_read(s->lane,
+				    takers_first(&s->queue->takers) == NULL ? 1 : READ_BYTES);
 				reads++;
 			}
 		}
-		if (q == last)
+		if (s == last)
 			break;
 	}
 }
@@ -363,27 +367,29 @@ static void
 take_entry(
     void *arg, uint64_t seq, void *item, const struct op_state *state, const struct op_msg *m)
 {
-	struct queue *q = arg;
+	struct strand *s = arg;
 	struct entry e;
 
-	append_restored(q, item, seq, state, m->expires_ms, &e);
-	queue_append(q, &e);
+	append_restored(s, item, seq, state, m->expires_ms, &e);
+	strand_append(s, &e);
 }
 
 void
-queue_take_lane(struct queue *q)
+strand_take_lane(struct strand *s)
 {
 	uint64_t unread;
 
-	if (q->lane == NULL)
+	if (s->lane == NULL)
 		return;
-	unread = lane_unread(q->lane);
+	unread = lane_unread(s->lane);
 	if (unread > 0) {
-		q->behind = unread;
-		q->ready = unread;
-		q->ready_bytes = lane_unread_bytes(q->lane);
-		q->broker->stats.messages_ready += unread;
-		mark_chained(q);
+		s->behind = unread;
+		s->ready = unread;
+		s->ready_bytes = lane_unread_bytes(s->lane);
+		s->queue->ready += unread;
+		s->queue->ready_bytes += s->ready_bytes;
+		s->queue->broker->stats.messages_ready += unread;
+		mark_chained(s);
 	}
-	lane_each(q->lane, take_entry, q);
+	lane_each(s->lane, take_entry, s);
 }

@@ -90,7 +90,8 @@ make(struct vhost *vh, const struct queue_spec *spec, struct client *client, uin
 	q->name = xstrndup((const char *)spec->name.p, spec->name.n);
 	q->name_len = (uint16_t)spec->name.n;
 	q->id = id;
-	q->next_seq = 1; /* no message has 0: the store means "before all" by it */
+	q->strand.queue = q;
+	q->strand.next_seq = 1; /* no message has 0: the store means "before all" by it */
 	q->durable = spec->durable;
 	q->auto_delete = spec->auto_delete;
 	q->exclusive = spec->exclusive;
@@ -122,7 +123,7 @@ queue_restore(struct vhost *vh, const struct queue_spec *spec, uint64_t id)
 		return NULL;
 	q = make(vh, spec, NULL, id);
 	persist_queue_lane(q);
-	queue_take_lane(q);
+	strand_take_lane(&q->strand);
 	return q;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A queue's ready entries.
+ * The ready entries of a strand.
  *
  * New ones stand in a chain of blocks, in the order they came. Those that were given out and returned stand in one
  * array by sequence number, and come first: entries are given out in their order, so whatever was given out came before
@@ -82,19 +82,19 @@ append_to(struct entry_block **head, struct entry_block **tail, const struct ent
 }
 
 void
-queue_append_to(struct entry_block **head, struct entry_block **tail, const struct entry *e)
+strand_append_to(struct entry_block **head, struct entry_block **tail, const struct entry *e)
 {
 	append_to(head, tail, e);
 }
 
 void
-queue_free_block(struct entry_block *k)
+strand_free_block(struct entry_block *k)
 {
 	block_free(k);
 }
 
 struct entry_block *
-queue_split_block(struct entry_block *k, uint32_t at)
+strand_split_block(struct entry_block *k, uint32_t at)
 {
 	uint32_t n = k->tail - at;
 	struct entry_block *rest = block_new(n > FIRST_BLOCK ? BLOCK : FIRST_BLOCK);
@@ -113,58 +113,67 @@ queue_split_block(struct entry_block *k, uint32_t at)
 
 /* The first block is used up. A queue that runs empty again and again keeps its small one. */
 static void
-drop_first_block(struct queue *q)
+drop_first_block(struct strand *s)
 {
-	struct entry_block *k = q->head;
+	struct entry_block *k = s->head;
 
 	if (k->next == NULL && k->cap == FIRST_BLOCK) {
 		k->head = k->tail = 0;
 		return;
 	}
-	q->head = k->next;
-	if (q->head == NULL)
-		q->tail = NULL;
+	s->head = k->next;
+	if (s->head == NULL)
+		s->tail = NULL;
 	block_free(k);
 }
 
 static inline void
-count_in(struct queue *q, const struct entry *e)
+count_in(struct strand *s, const struct entry *e)
 {
+	struct queue *q = s->queue;
+	uint64_t bytes = e->m->body_size;
+
+	s->ready++;
+	s->ready_bytes += bytes;
 	q->ready++;
-	q->ready_bytes += e->m->body_size;
+	q->ready_bytes += bytes;
 	q->broker->stats.messages_ready++;
 	if (e->due_ms != 0 || q->broker->retention_ms != 0)
 		q->with_due = true;
 }
 
 static inline void
-count_out(struct queue *q, uint64_t n, uint64_t bytes)
+count_out(struct strand *s, uint64_t n, uint64_t bytes)
 {
+	struct queue *q = s->queue;
+
+	s->ready -= n;
+	s->ready_bytes -= bytes;
 	q->ready -= n;
 	q->ready_bytes -= bytes;
 	q->broker->stats.messages_ready -= n;
 }
 
 void
-queue_count_out(struct queue *q, uint64_t n, uint64_t bytes)
+strand_count_out(struct strand *s, uint64_t n, uint64_t bytes)
 {
-	count_out(q, n, bytes);
+	count_out(s, n, bytes);
 }
 
 void
-queue_append(struct queue *q, const struct entry *e)
+strand_append(struct strand *s, const struct entry *e)
 {
-	if (likely(q->behind == 0)) {
-		append_to(&q->head, &q->tail, e);
+	if (likely(s->behind == 0)) {
+		append_to(&s->head, &s->tail, e);
 	} else {
-		append_to(&q->back_head, &q->back_tail, e);
-		q->behind++;
-		q->back++;
-		q->back_bytes += e->m->body_size;
+		append_to(&s->back_head, &s->back_tail, e);
+		s->behind++;
+		s->back++;
+		s->back_bytes += e->m->body_size;
 	}
-	count_in(q, e);
-	if (unlikely(q->with_due) && q->ready == 1)
-		queue_arm_expiry(q);
+	count_in(s, e);
+	if (unlikely(s->queue->with_due) && s->ready == 1)
+		strand_arm_expiry(s);
 }
 
 /* When it is to be dropped: at its expiry or the end of the retention time. 0: never. */
@@ -190,17 +199,17 @@ arm_for(struct queue *q, uint64_t due_ms)
 /* ---- returned entries ---- */
 
 static inline uint32_t
-returned_count(const struct queue *q)
+returned_count(const struct strand *s)
 {
-	return q->returned != NULL ? q->returned->tail : 0;
+	return s->returned != NULL ? s->returned->tail : 0;
 }
 
 static void
-returned_grow(struct queue *q)
+returned_grow(struct strand *s)
 {
-	uint32_t old = q->returned != NULL ? q->returned->cap : 0,
+	uint32_t old = s->returned != NULL ? s->returned->cap : 0,
 	         cap = old > 0 ? old * 2 : FIRST_BLOCK;
-	struct entry_block *k = xrealloc(q->returned, block_size(cap));
+	struct entry_block *k = xrealloc(s->returned, block_size(cap));
 
 	if (old > 0) {
 		mem_sub(MEM_ENTRIES, block_size(old));
@@ -209,12 +218,13 @@ returned_grow(struct queue *q)
 	}
 	k->cap = cap;
 	mem_add(MEM_ENTRIES, block_size(cap));
-	q->returned = k;
+	s->returned = k;
 }
 
 void
 queue_return(struct queue *q, const struct entry *e)
 {
+	struct strand *s = queue_strand(q, e->m);
 	struct entry *to;
 
 	if (unlikely(q->is_deleted)) {
@@ -224,17 +234,17 @@ queue_return(struct queue *q, const struct entry *e)
 		msg_unref(&m);
 		return;
 	}
-	if (unlikely(q->returned == NULL || q->returned->tail == q->returned->cap))
-		returned_grow(q);
-	to = &q->returned->e[q->returned->tail++];
+	if (unlikely(s->returned == NULL || s->returned->tail == s->returned->cap))
+		returned_grow(s);
+	to = &s->returned->e[s->returned->tail++];
 	*to = *e;
 	to->seq_flags |= ENTRY_REDELIVERED;
 	to->acquired++;
-	count_in(q, to);
-	if (unlikely(q->lane != NULL) && q->durable) {
+	count_in(s, to);
+	if (unlikely(s->lane != NULL) && q->durable) {
 		struct op_state state = { true, to->deliveries, to->acquired };
 
-		lane_set_state(q->lane, to->seq_flags >> 8, &state);
+		lane_set_state(s->lane, to->seq_flags >> 8, &state);
 	}
 	/* It may be the new head; to find out would cost the merge each time. */
 	if (unlikely(q->with_due) && due_of(q, to) != 0)
@@ -307,13 +317,13 @@ sort_runs(struct entry *e, struct entry *spare, uint32_t n)
 /* The later ones are sorted, then merged with the earlier ones from the lesser end: one pass, and only over those
  * that stand before them in the queue. */
 static void
-sort_returned(struct queue *q)
+sort_returned(struct strand *s)
 {
-	struct entry *e = q->returned->e, *later;
-	uint32_t sorted = q->returned_sorted, n = returned_count(q) - sorted, at;
+	struct entry *e = s->returned->e, *later;
+	uint32_t sorted = s->returned_sorted, n = returned_count(s) - sorted, at;
 	struct entry *work;
 
-	q->returned_sorted += n;
+	s->returned_sorted += n;
 	if (run_end(e + sorted, 0, n) == n &&
 	    (sorted == 0 || e[sorted].seq_flags < e[sorted - 1].seq_flags))
 		return;
@@ -331,61 +341,61 @@ sort_returned(struct queue *q)
 /* ---- the head ---- */
 
 static inline bool
-head_is_returned(struct queue *q)
+head_is_returned(struct strand *s)
 {
-	uint32_t n = returned_count(q);
+	uint32_t n = returned_count(s);
 
 	if (likely(n == 0))
 		return false;
-	if (unlikely(q->returned_sorted != n))
-		sort_returned(q);
+	if (unlikely(s->returned_sorted != n))
+		sort_returned(s);
 	return true;
 }
 
 static inline const struct entry *
-head_entry(struct queue *q)
+head_entry(struct strand *s)
 {
-	if (unlikely(head_is_returned(q)))
-		return &q->returned->e[q->returned->tail - 1];
-	return &q->head->e[q->head->head];
+	if (unlikely(head_is_returned(s)))
+		return &s->returned->e[s->returned->tail - 1];
+	return &s->head->e[s->head->head];
 }
 
 static void
-take_returned(struct queue *q, struct entry *out)
+take_returned(struct strand *s, struct entry *out)
 {
-	struct entry_block *k = q->returned;
-	const struct entry_block *later = q->head;
+	struct entry_block *k = s->returned;
+	const struct entry_block *later = s->head;
 
 	*out = k->e[--k->tail];
 	assert(later == NULL || later->head == later->tail ||
 	       out->seq_flags < later->e[later->head].seq_flags);
-	q->returned_sorted--;
+	s->returned_sorted--;
 	if (k->tail >= AHEAD)
 		__builtin_prefetch(k->e[k->tail - AHEAD].m, 1);
 	if (k->tail == 0 && k->cap > RETURNED_KEPT) {
-		q->returned = NULL;
+		s->returned = NULL;
 		block_free(k);
 	}
 }
 
 /* The queue is not empty. */
 static inline void
-take_head(struct queue *q, struct entry *out)
+take_head(struct strand *s, struct entry *out)
 {
 	struct entry_block *k;
 
-	if (unlikely(head_is_returned(q))) {
-		take_returned(q, out);
+	if (unlikely(head_is_returned(s))) {
+		take_returned(s, out);
 	} else {
-		k = q->head;
+		k = s->head;
 		*out = k->e[k->head++];
 		k->bytes -= out->m->body_size;
 		if (k->head + AHEAD < k->tail)
 			__builtin_prefetch(k->e[k->head + AHEAD].m, 1);
 		if (k->head == k->tail)
-			drop_first_block(q);
+			drop_first_block(s);
 	}
-	count_out(q, 1, out->m->body_size);
+	count_out(s, 1, out->m->body_size);
 }
 
 static inline bool
@@ -404,9 +414,9 @@ to_garbage(struct broker *b, struct entry_block *first, struct entry_block *last
 }
 
 void
-queue_drop_block(struct queue *q, struct entry_block *k)
+strand_drop_block(struct strand *s, struct entry_block *k)
 {
-	to_garbage(q->broker, k, k);
+	to_garbage(s->queue->broker, k, k);
 }
 
 bool
@@ -431,15 +441,36 @@ queue_free_garbage(struct broker *b, unsigned max)
 /* Those that were given out before are told one by one; what is behind them at once, wherever it lies. Of a queue that
  * does not last nothing has to stay in files: a later spill begins a new lane. */
 static void
-purge_lane(struct queue *q)
+purge_lane(struct strand *s)
 {
-	if (!q->durable) {
-		lane_close(&q->lane);
+	if (!s->queue->durable) {
+		lane_close(&s->lane);
 		return;
 	}
-	for (uint32_t i = 0; i < returned_count(q); i++)
-		queue_entry_gone(q, &q->returned->e[i], ACK_PURGED);
-	lane_ack_from(q->lane, q->delivered + 1, ACK_PURGED);
+	for (uint32_t i = 0; i < returned_count(s); i++)
+		strand_entry_gone(s, &s->returned->e[i], ACK_PURGED);
+	lane_ack_from(s->lane, s->delivered + 1, ACK_PURGED);
+}
+
+static void
+drop_ready(struct strand *s)
+{
+	struct broker *b = s->queue->broker;
+
+	if (s->lane != NULL && s->ready > 0)
+		purge_lane(s);
+	if (s->returned != NULL)
+		to_garbage(b, s->returned, s->returned);
+	if (s->head != NULL)
+		to_garbage(b, s->head, s->tail);
+	if (s->back_head != NULL)
+		to_garbage(b, s->back_head, s->back_tail);
+	s->returned = NULL;
+	s->returned_sorted = 0;
+	s->head = s->tail = NULL;
+	strand_unchain(s);
+	count_out(s, s->ready, s->ready_bytes);
+	assert(s->ready == 0 && s->ready_bytes == 0);
 }
 
 uint64_t
@@ -447,19 +478,7 @@ queue_drop_ready(struct queue *q)
 {
 	uint64_t n = q->ready;
 
-	if (q->lane != NULL && n > 0)
-		purge_lane(q);
-	if (q->returned != NULL)
-		to_garbage(q->broker, q->returned, q->returned);
-	if (q->head != NULL)
-		to_garbage(q->broker, q->head, q->tail);
-	if (q->back_head != NULL)
-		to_garbage(q->broker, q->back_head, q->back_tail);
-	q->returned = NULL;
-	q->returned_sorted = 0;
-	q->head = q->tail = NULL;
-	queue_unchain(q);
-	count_out(q, n, q->ready_bytes);
+	drop_ready(&q->strand);
 	assert(q->ready == 0 && q->ready_bytes == 0);
 	q->with_due = false;
 	wheel_disarm(q->broker->wheel, &q->expiry);
@@ -481,10 +500,10 @@ count_expired(struct queue *q, const struct entry *e)
 }
 
 static void
-drop_expired(struct queue *q, struct entry *e)
+drop_expired(struct strand *s, struct entry *e)
 {
-	count_expired(q, e);
-	queue_entry_gone(q, e, ACK_EXPIRED);
+	count_expired(s->queue, e);
+	strand_entry_gone(s, e, ACK_EXPIRED);
 	msg_unref(&e->m);
 }
 
@@ -500,25 +519,28 @@ all_expired(const struct queue *q, const struct entry_block *k)
 
 /* Whole blocks at the head go at once, so that a million expired messages keep nobody waiting. */
 static void
-expire_blocks(struct queue *q)
+expire_blocks(struct strand *s)
 {
+	struct queue *q = s->queue;
 	struct entry_block *k;
 
-	while (queue_has_head(q) && returned_count(q) == 0 && (k = q->head)->next != NULL &&
+	while (strand_has_head(s) && returned_count(s) == 0 && (k = s->head)->next != NULL &&
 	       all_expired(q, k)) {
-		q->head = k->next;
+		s->head = k->next;
 		for (uint32_t i = k->head; i < k->tail; i++) {
 			count_expired(q, &k->e[i]);
-			queue_entry_gone(q, &k->e[i], ACK_EXPIRED);
+			strand_entry_gone(s, &k->e[i], ACK_EXPIRED);
 		}
-		count_out(q, k->tail - k->head, k->bytes);
+		count_out(s, k->tail - k->head, k->bytes);
 		to_garbage(q->broker, k, k);
 	}
 }
 
+/* The queue's node in the wheel, for the head of this strand. */
 void
-queue_arm_expiry(struct queue *q)
+strand_arm_expiry(struct strand *s)
 {
+	struct queue *q = s->queue;
 	uint64_t due_ms;
 
 	if (q->ready == 0) {
@@ -526,51 +548,62 @@ queue_arm_expiry(struct queue *q)
 		wheel_disarm(q->broker->wheel, &q->expiry);
 		return;
 	}
-	if (!queue_has_head(q))
-		return; /* queue_load_done() comes here again */
-	due_ms = due_of(q, head_entry(q));
+	if (!strand_has_head(s))
+		return; /* strand_load_done() comes here again */
+	due_ms = due_of(q, head_entry(s));
 	if (due_ms != 0)
 		arm_for(q, due_ms);
+}
+
+/* At most max of those at its head that have expired. Returns how many steps it took. */
+static unsigned
+expire_head(struct strand *s, unsigned max)
+{
+	struct entry e;
+	unsigned n = 0;
+
+	while (n < max && strand_has_head(s) && is_expired(s->queue, head_entry(s))) {
+		take_head(s, &e);
+		drop_expired(s, &e);
+		expire_blocks(s);
+		n++;
+	}
+	if (unlikely(s->behind > 0)) {
+		strand_expire_unread(s);
+		strand_read_ahead(s);
+	}
+	strand_arm_expiry(s);
+	return n;
 }
 
 void
 queue_on_expiry(struct wheel_node *node, uint64_t now_ms)
 {
 	struct queue *q = container_of(node, struct queue, expiry);
-	struct entry e;
-	unsigned n = 0;
 
 	if (q->broker->now_ms < now_ms)
 		q->broker->now_ms = now_ms;
-	while (n < EXPIRE_SLICE && queue_has_head(q) && is_expired(q, head_entry(q))) {
-		take_head(q, &e);
-		drop_expired(q, &e);
-		expire_blocks(q);
-		n++;
-	}
-	if (unlikely(q->behind > 0)) {
-		queue_expire_unread(q);
-		queue_read_ahead(q);
-	}
-	queue_arm_expiry(q);
+	(void)expire_head(&q->strand, EXPIRE_SLICE);
 }
 
 bool
 queue_pop(struct queue *q, struct entry *out)
 {
-	while (likely(queue_has_head(q))) {
-		take_head(q, out);
+	struct strand *s = queue_turn(q);
+
+	while (likely(strand_has_head(s))) {
+		take_head(s, out);
 		if (likely(!is_expired(q, out))) {
-			if (unlikely(q->behind > 0))
-				queue_read_ahead(q);
+			if (unlikely(s->behind > 0))
+				strand_read_ahead(s);
 			if (unlikely(q->with_due))
-				queue_arm_expiry(q);
+				strand_arm_expiry(s);
 			return true;
 		}
-		drop_expired(q, out);
-		expire_blocks(q);
+		drop_expired(s, out);
+		expire_blocks(s);
 	}
-	if (q->behind > 0)
-		queue_read_ahead(q);
+	if (s->behind > 0)
+		strand_read_ahead(s);
 	return false;
 }

@@ -21,47 +21,48 @@ enum {
 };
 
 /* Puts a new entry behind all others; its reference moves. */
-void queue_append(struct queue *q, const struct entry *e);
+void strand_append(struct strand *s, const struct entry *e);
 
-/* queue_chain.c: the store says what happened to a lane (store_ops); the queue is its owner. */
-uint64_t queue_spilled(struct queue *q, uint64_t through, bool is_behind);
-void queue_loaded(struct queue *q, struct msg *m, uint64_t seq, const struct op_state *state, uint64_t expires_ms);
-void queue_load_done(struct queue *q);
-void queue_lost(struct queue *q, uint64_t count, uint64_t bytes);
-/* What the lane of a restored queue holds becomes the queue's. */
-void queue_take_lane(struct queue *q);
+/* queue_chain.c: the store says what happened to a lane (store_ops); the strand is its owner. */
+uint64_t strand_spilled(struct strand *s, uint64_t through, bool is_behind);
+void strand_loaded(struct strand *s, struct msg *m, uint64_t seq, const struct op_state *state, uint64_t expires_ms);
+void strand_load_done(struct strand *s);
+void strand_lost(struct strand *s, uint64_t count, uint64_t bytes);
+/* What the lane of a restored one holds becomes its own. */
+void strand_take_lane(struct strand *s);
 /* The next ones are read if few are in memory. behind > 0. */
-void queue_read_ahead(struct queue *q);
-void queue_expire_unread(struct queue *q);
-void queue_unchain(struct queue *q);
+void strand_read_ahead(struct strand *s);
+void strand_expire_unread(struct strand *s);
+void strand_unchain(struct strand *s);
 /* Entries that a queue which is not durable may put on disk: behind those that it keeps. At most n; returns how many. */
-uint32_t queue_list_spillable(const struct queue *q, struct lane_item *item, uint32_t n, uint64_t bytes);
+uint32_t strand_list_spillable(const struct strand *s, struct lane_item *item, uint32_t n, uint64_t bytes);
 
 /* queue_entries.c, for queue_chain.c */
-void queue_append_to(struct entry_block **head, struct entry_block **tail, const struct entry *e);
-void queue_drop_block(struct queue *q, struct entry_block *k); /* unlinked before; its references go in slices */
-void queue_free_block(struct entry_block *k);
-struct entry_block *queue_split_block(struct entry_block *k, uint32_t at);	/* the part from index `at` on */
-void queue_count_out(struct queue *q, uint64_t n, uint64_t bytes);
+void strand_append_to(struct entry_block **head, struct entry_block **tail, const struct entry *e);
+void strand_drop_block(struct strand *s, struct entry_block *k); /* unlinked before; its references go in slices */
+void strand_free_block(struct entry_block *k);
+struct entry_block *strand_split_block(struct entry_block *k, uint32_t at);	/* the part from index `at` on */
+void strand_count_out(struct strand *s, uint64_t n, uint64_t bytes);
+
+/* The one that gives out the queue's next message. */
+static inline struct strand *
+queue_turn(struct queue *q)
+{
+	return &q->strand;
+}
 
 /* Has it a message that can be given out at once? */
 static inline bool
-queue_has_head(const struct queue *q)
+queue_has_head(struct queue *q)
 {
-	return q->ready > q->behind;
-}
-
-static inline uint64_t
-queue_unread(const struct queue *q)
-{
-	return q->behind - q->back;
+	return strand_has_head(queue_turn(q));
 }
 
 /* Ready entries and what holds them go to broker->garbage at once; counts are right afterwards. Returns how many. */
 uint64_t queue_drop_ready(struct queue *q);
 
 /* Arms the wheel for the head's due time if it has one. */
-void queue_arm_expiry(struct queue *q);
+void strand_arm_expiry(struct strand *s);
 wheel_fn queue_on_expiry;
 
 /* Frees at most max messages of broker->garbage. True: there are more. */
@@ -87,7 +88,7 @@ queue_make_runnable(struct queue *q)
 		q->is_runnable = true;
 		TAILQ_INSERT_TAIL(&q->broker->runnable, q, run_link);
 	} else {
-		queue_read_ahead(q);
+		strand_read_ahead(queue_turn(q));
 	}
 }
 

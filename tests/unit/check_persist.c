@@ -643,8 +643,8 @@ START_TEST(a_long_queue_lies_on_disk)
 	}
 	node_settle(&n);
 	ck_assert_uint_eq(q->ready, MANY);
-	ck_assert_uint_gt(q->behind, MANY / 2);
-	ck_assert_uint_lt(q->ready - queue_unread(q), 8192);
+	ck_assert_uint_gt(q->strand.behind, MANY / 2);
+	ck_assert_uint_lt(q->ready - strand_unread(&q->strand), 8192);
 	expect_numbers(q, 1, 5000);
 	/* requeued ones come first, wherever they lie by now */
 	for (int i = 0; i < 10; i++) {
@@ -660,7 +660,7 @@ START_TEST(a_long_queue_lies_on_disk)
 	ck_assert_uint_gt(q->ready, MANY - 9000 - 2000);
 	expect_numbers(q, 9001, 20000);
 	ck_assert_uint_eq(queue_purge(q), q->broker->stats.purged);
-	ck_assert_uint_eq(q->ready + q->behind + q->ready_bytes, 0);
+	ck_assert_uint_eq(q->ready + q->strand.behind + q->ready_bytes, 0);
 	ck_assert(!get(q, true, &e, &tag));
 	(void)node_publish(&n, q, persistent_msg(1, 8), 0);
 	expect_numbers(q, 1, 1);
@@ -723,7 +723,7 @@ START_TEST(memory_pressure_spills)
 	for (uint64_t i = MANY + 1; i <= MANY + 1000; i++)
 		(void)node_publish(&n, q, durable ? persistent_msg(i, 200) : world_msg(i, 200), 0);
 	expect_numbers(q, MANY / 2 + 1, MANY + 1000);
-	ck_assert_uint_eq(q->ready + q->behind, 0);
+	ck_assert_uint_eq(q->ready + q->strand.behind, 0);
 }
 END_TEST
 
