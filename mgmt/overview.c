@@ -50,7 +50,16 @@ static const struct shown {
 	{ "get_no_ack", STAT(get_no_ack) },
 };
 
-static const char *const exchange_types[] = { "direct", "fanout", "headers", "topic" };
+static const char standard[] = "AMQP exchange type, as in the AMQP 0-9-1 specification";
+static const struct {
+	const char *name, *description;
+} exchange_types[] = {
+	{ "direct", standard },
+	{ "fanout", standard },
+	{ "headers", standard },
+	{ "topic", standard },
+	{ "x-consistent-hash", "Consistent Hashing Exchange" },
+};
 
 static uint64_t
 stat_of(const struct mgmt *m, size_t field)
@@ -127,8 +136,8 @@ exchange_type_list(void)
 
 	for (size_t i = 0; i < COUNT_OF(exchange_types); i++)
 		(void)json_array_append_new(
-		    a, json_pack("{s:s, s:s, s:b}", "name", exchange_types[i], "description",
-		           "AMQP exchange type, as in the AMQP 0-9-1 specification", "enabled", 1));
+		    a, json_pack("{s:s, s:s, s:b}", "name", exchange_types[i].name, "description",
+		           exchange_types[i].description, "enabled", 1));
 	return a;
 }
 

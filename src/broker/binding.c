@@ -149,7 +149,7 @@ add(struct exchange *source, struct queue *q, struct exchange *x, struct span ke
 
 	assert((q == NULL) != (x == NULL) && key.n <= 255);
 	if (e == NULL && ops->validate != NULL)
-		e = ops->validate(arguments);
+		e = ops->validate(key, arguments);
 	if (e != NULL)
 		return e;
 	id = identity(q, x, key, arguments);

@@ -24,6 +24,7 @@ struct binding {
 	LIST_ENTRY(binding) target_link;	/* queue->bindings or exchange->inbound */
 	LIST_ENTRY(binding) index_link;	/* the type's index: those of one key or pattern */
 	void *index_node;		/* borrowed: where the type's index has it */
+	uint32_t index_place;		/* or its number there */
 	struct binding *identity_next;	/* source->identities */
 	uint64_t identity;		/* hash over destination, key and arguments */
 	uint64_t id;			/* of the store's object */
@@ -38,7 +39,7 @@ binding_key(const struct binding *b)
 }
 
 /* Exactly one of q, x is not NULL; key is at most 255 bytes. Binding what is bound already is fine. 403 default exchange
- * (either side), 406 "Invalid x-match field value/type", 506 no memory. */
+ * (either side), 406 "Invalid x-match field value/type", "The binding key ...", 506 no memory. */
 const struct error *binding_add(struct exchange *source, struct queue *q, struct exchange *x, struct span key,
     const struct table *arguments) MUSTUSE;
 /* From what the store had. */

@@ -88,6 +88,15 @@ exchange_predeclare(struct vhost *vh, const char *name, enum exchange_type type,
 	return create(vh, &spec, type, ++vh->broker->next_id);
 }
 
+/* What the type itself asks of the arguments. */
+static const struct error *
+check_type(const struct exchange_spec *spec, enum exchange_type type)
+{
+	const struct exchange_type_ops *ops = exchange_type_ops(type);
+
+	return ops->check != NULL ? ops->check(spec->arguments) : NULL;
+}
+
 struct exchange *
 exchange_restore(struct vhost *vh, const struct exchange_spec *spec, uint64_t id)
 {
@@ -97,6 +106,8 @@ exchange_restore(struct vhost *vh, const struct exchange_spec *spec, uint64_t id
 	if (type == EXCHANGE_TYPES || exchange_find(vh, spec->name) != NULL)
 		return NULL;
 	if (table_find(table_span(spec->arguments), AE, &f) && f.kind != 'S')
+		return NULL;
+	if (check_type(spec, type) != NULL)
 		return NULL;
 	return create(vh, spec, type, id);
 }
@@ -154,6 +165,16 @@ check_alternate(const struct exchange *x, const struct table *arguments)
 	    print_argument(h, w == NULL, b, sizeof b));
 }
 
+/* In quotes; RabbitMQ's types are atoms of Erlang, which get their own around a name with a hyphen. */
+static const char *
+print_type(enum exchange_type type, char *buf, size_t n)
+{
+	const char *name = exchange_type_name(type);
+
+	snprintf(buf, n, strchr(name, '-') != NULL ? "''%s''" : "'%s'", name);
+	return buf;
+}
+
 /* In RabbitMQ's order. */
 static const struct error *
 check_equivalent(
@@ -163,9 +184,8 @@ check_equivalent(
 	char received[64], current[64];
 
 	if (type != x->type) {
-		snprintf(received, sizeof received, "'%s'", exchange_type_name(type));
-		snprintf(current, sizeof current, "'%s'", exchange_type_name(x->type));
-		return inequivalent(x, "type", received, current);
+		return inequivalent(x, "type", print_type(type, received, sizeof received),
+		    print_type(x->type, current, sizeof current));
 	}
 	if ((e = differs(x, "durable", spec->durable, x->durable)) == NULL &&
 	    (e = differs(x, "auto_delete", spec->auto_delete, x->auto_delete)) == NULL &&
@@ -183,8 +203,9 @@ refuse_default(struct span name)
 }
 
 static const struct error *
-check_new(const struct vhost *vh, const struct exchange_spec *spec)
+check_new(const struct vhost *vh, const struct exchange_spec *spec, enum exchange_type type)
 {
+	const struct error *e;
 	struct field f;
 
 	if (span_starts(spec->name, "amq."))
@@ -194,6 +215,8 @@ check_new(const struct vhost *vh, const struct exchange_spec *spec)
 		return error_make(E_PRECONDITION_FAILED,
 		    "invalid type '%s' for arg '%s' in exchange '%.*s' in vhost '%s'",
 		    field_type_name(&f), AE, SPAN_FMT(spec->name), vh->name);
+	if ((e = check_type(spec, type)) != NULL)
+		return e;
 	return memory_check_topology(&vh->broker->memory, "declare exchange", spec->name, vh->name);
 }
 
@@ -211,7 +234,7 @@ exchange_declare(struct vhost *vh, const struct exchange_spec *spec, struct exch
 	if ((e = refuse_default(spec->name)) != NULL)
 		return e;
 	x = exchange_find(vh, spec->name);
-	e = x != NULL ? check_equivalent(x, spec, type) : check_new(vh, spec);
+	e = x != NULL ? check_equivalent(x, spec, type) : check_new(vh, spec, type);
 	if (e != NULL)
 		return e;
 	if (x == NULL) {

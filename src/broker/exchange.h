@@ -17,7 +17,9 @@ struct vhost;
 struct route_cache;
 struct binding;
 
-enum exchange_type { EXCHANGE_DIRECT, EXCHANGE_FANOUT, EXCHANGE_TOPIC, EXCHANGE_HEADERS, EXCHANGE_TYPES };
+enum exchange_type {
+	EXCHANGE_DIRECT, EXCHANGE_FANOUT, EXCHANGE_TOPIC, EXCHANGE_HEADERS, EXCHANGE_CONSISTENT_HASH, EXCHANGE_TYPES
+};
 
 struct exchange {
 	struct vhost *vhost;			/* borrowed */
@@ -42,7 +44,7 @@ struct exchange {
 	struct binding **identities;		/* owned: hash of the bindings out of it (binding.c) */
 	uint32_t identity_slots;
 	struct route_cache *cache;		/* owned; made on first use */
-	void *index;				/* owned by the type: direct's keys, topic's trie; NULL for the others */
+	void *index;				/* owned by the type: direct's keys, topic's trie, weights; NULL for the others */
 	uint64_t mark;				/* route.c: visited */
 	struct exchange *unbound_next;		/* vhost->unbound */
 	struct exchange *changed_next;		/* exchange_changed's work */
@@ -61,7 +63,7 @@ enum exchange_type exchange_type_find(struct span name);
 const char *exchange_type_name(enum exchange_type type);
 
 /* exchange.declare: 503 unknown or empty type (connection), 403 default exchange and reserved names, 406 inequivalent
- * or an alternate-exchange that is no string. *out is borrowed. */
+ * or an alternate-exchange that is no string or what else the type does not take. *out is borrowed. */
 const struct error *exchange_declare(struct vhost *vh, const struct exchange_spec *spec, struct exchange **out) MUSTUSE;
 const struct error *exchange_lookup(struct vhost *vh, struct span name, struct exchange **out) MUSTUSE;	/* 404; "" found */
 struct exchange *exchange_find(const struct vhost *vh, struct span name);

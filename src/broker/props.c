@@ -113,6 +113,37 @@ props_scan(struct span raw, struct props *out)
 	return 0;
 }
 
+bool
+props_find(struct span raw, uint16_t flag, struct span *out)
+{
+	struct walk w = { raw.p + 2, raw.p + raw.n, false };
+	struct span value, n;
+	uint16_t flags, f;
+
+	if (raw.n < 2)
+		return false;
+	flags = get_be16(raw.p);
+	if ((flags & flag) == 0)
+		return false;
+	for (f = PROP_CONTENT_TYPE; f >= flag; f >>= 1) {
+		if ((flags & f) == 0)
+			continue;
+		if (f == PROP_DELIVERY_MODE || f == PROP_PRIORITY) {
+			value = take(&w, 1);
+		} else if (f == PROP_TIMESTAMP) {
+			value = take(&w, 8);
+		} else if (f == PROP_HEADERS) {
+			n = take(&w, 4);
+			value = take(&w, n.n == 4 ? get_be32(n.p) : 0);
+		} else {
+			value = take_shortstr(&w);
+		}
+		if (f == flag)
+			*out = value;
+	}
+	return !w.failed;
+}
+
 /* Where a field starts, as an offset into the list: its length stands before what props_scan points to. */
 static size_t
 offset_before(struct span raw, struct span field, size_t length_bytes)

@@ -30,6 +30,10 @@ struct props {
  * 0, or -EINVAL. The common case of few properties must stay cheap: no table is walked twice. */
 int props_scan(struct span raw, struct props *out) MUSTUSE;
 
+/* Where one property of a checked list stands, by its flag: a short string's or a table's bytes without their length, or
+ * the number's. False: it is not there. */
+bool props_find(struct span raw, uint16_t flag, struct span *out);
+
 /* A new property list in which the header table is replaced (headers->p NULL: left out) and reply-to is replaced, each
  * when given and when the message has one. p is what props_scan said of raw.
  * Returns its length, bytes in *out (owned, free()), or -ENOMEM. */

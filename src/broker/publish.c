@@ -104,7 +104,8 @@ static const struct error *
 refuse_route(const struct exchange *x, struct span key)
 {
 	return error_make(E_PRECONDITION_FAILED,
-	    "the patterns and headers bound behind exchange '%s' in vhost '%s' take more than %d steps for "
+	    "the patterns and headers bound behind exchange '%s' in vhost '%s' take more than %d "
+	    "steps for "
 	    "routing key '%.*s'",
 	    x->name, x->vhost->name, ROUTE_STEPS_MAX, SPAN_FMT(key));
 }
@@ -155,7 +156,7 @@ publish_route(struct session *s, struct publish_memo *memo, const struct msg *m,
 	if (known && !pr->has_cc) {
 		r = &memo->route;
 	} else {
-		r = route_find_cc(x, msg_key(m), pr->headers, pr->has_cc);
+		r = route_find_msg(x, m, pr);
 		if (unlikely(r == NULL))
 			return refuse_route(x, msg_key(m));
 		if (!pr->has_cc)

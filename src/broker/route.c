@@ -12,6 +12,8 @@
 #include "broker/broker.h"
 #include "broker/exchange_type/headers.h"
 #include "broker/exchange_type/type.h"
+#include "broker/msg.h"
+#include "broker/props.h"
 #include "broker/queue.h"
 #include "broker/route_cache.h"
 #include "broker/table.h"
@@ -29,7 +31,7 @@ static struct {
 } scratch;
 
 struct route_walk {
-	struct span headers;
+	struct span headers, props;
 	uint32_t queues, exchanges, steps;
 	uint32_t repeats; /* bindings hit that led where others had led before */
 	bool hit;         /* the exchange in hand matched something */
@@ -104,6 +106,24 @@ route_headers(struct route_walk *w)
 	return scratch.headers;
 }
 
+struct span
+route_headers_raw(const struct route_walk *w)
+{
+	return w->headers;
+}
+
+struct span
+route_props(const struct route_walk *w)
+{
+	return w->props;
+}
+
+void
+route_depends_on_message(struct route_walk *w)
+{
+	w->by_headers = true;
+}
+
 uint32_t
 route_steps_left(const struct route_walk *w)
 {
@@ -139,7 +159,7 @@ walk(struct route_walk *w, struct exchange *x, const struct span *key, uint32_t 
 		w->by_headers |= ops->by_headers;
 		w->hit = false;
 		/* Where keys mean nothing, a message with thousands of them in CC is routed once all the same. */
-		looks = ops->by_key ? keys : 1;
+		looks = ops->by_key && !ops->own_key ? keys : 1;
 		x->vhost->broker->work += looks;
 		for (k = 0; k < looks && !is_too_long(w); k++)
 			ops->route(x, key[k], w);
@@ -200,11 +220,11 @@ collect_keys(struct span key, struct span headers)
 	return n;
 }
 
-const struct route *
-route_find_cc(struct exchange *x, struct span key, struct span headers, bool has_cc)
+static const struct route *
+find(struct exchange *x, struct span key, struct span headers, struct span props, bool has_cc)
 {
 	bool is_default = x->name_len == 0;
-	struct route_walk w = { .headers = headers };
+	struct route_walk w = { .headers = headers, .props = props };
 	const struct route *r = NULL;
 	uint32_t keys = 1;
 
@@ -231,6 +251,12 @@ route_find_cc(struct exchange *x, struct span key, struct span headers, bool has
 }
 
 const struct route *
+route_find_msg(struct exchange *x, const struct msg *m, const struct props *pr)
+{
+	return find(x, msg_key(m), pr->headers, msg_props(m), pr->has_cc);
+}
+
+const struct route *
 route_find(struct exchange *x, struct span key, struct span headers)
 {
 	struct field f;
@@ -239,7 +265,7 @@ route_find(struct exchange *x, struct span key, struct span headers)
 
 	for (i = 0; i < COUNT_OF(cc_names) && headers.n > 0; i++)
 		has_cc |= table_find(headers, cc_names[i], &f);
-	return route_find_cc(x, key, headers, has_cc);
+	return find(x, key, headers, span_of(NULL, 0), has_cc);
 }
 
 const struct error *

@@ -11,6 +11,9 @@
 #include "base/bytes.h"
 #include "broker/exchange.h"
 
+struct msg;
+struct props;
+
 /* An answer: borrowed from a cache or a scratch area, good until the next call of route_find or until the exchange's
  * generation changes. */
 struct route {
@@ -26,8 +29,8 @@ struct route {
 enum { ROUTE_STEPS_MAX = 1 << 17 };	/* 5 ms; a thousand is a lot for patterns that were not made for it */
 const struct route *route_find(struct exchange *x, struct span key, struct span headers);
 
-/* The same for a caller who knows, from props_scan, whether there is a CC or BCC. */
-const struct route *route_find_cc(struct exchange *x, struct span key, struct span headers, bool has_cc);
+/* The same for a message and what props_scan said of it: for its own key, with all that it can be routed by. */
+const struct route *route_find_msg(struct exchange *x, const struct msg *m, const struct props *pr);
 
 /* CC and BCC of wrong type: 406 with RabbitMQ's text; 406 for more than ROUTE_KEYS_MAX keys in both.
  * *has_cc: there is one of them; *bcc: a BCC, to be taken out before delivery. */

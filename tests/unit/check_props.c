@@ -53,9 +53,11 @@ is(struct span s, bool there, const char *what)
 START_TEST(test_every_set)
 {
 	struct props pr;
+	struct span found, want;
 	uint8_t raw[128];
-	unsigned flags;
-	size_t n;
+	const unsigned fixed = PROP_DELIVERY_MODE | PROP_PRIORITY | PROP_TIMESTAMP;
+	unsigned flags, i;
+	size_t n, length;
 
 	for (flags = 0; flags < 65536; flags += 4) {
 		n = build((uint16_t)flags, raw);
@@ -67,6 +69,15 @@ START_TEST(test_every_set)
 		ck_assert(is(pr.expiration, flags & PROP_EXPIRATION, "60"));
 		ck_assert(is(pr.user_id, flags & PROP_USER_ID, "guest"));
 		ck_assert(is(pr.headers, flags & PROP_HEADERS, "\1aV"));
+		for (i = 0; i < COUNT_OF(values); i++) {
+			bool there = props_find(span_of(raw, n), values[i].flag, &found);
+
+			ck_assert_int_eq(there, (flags & values[i].flag) != 0);
+			want = values[i].raw;
+			length = values[i].flag == PROP_HEADERS ? 4 : (values[i].flag & fixed) == 0;
+			want = span_of(want.p + length, want.n - length);
+			ck_assert(!there || span_eq(found, want));
+		}
 		ck_assert_int_eq(props_scan(span_of(raw, n + 1), &pr), -EINVAL);
 		ck_assert_int_eq(props_scan(span_of(raw, n - 1), &pr), -EINVAL);
 	}

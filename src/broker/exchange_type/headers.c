@@ -257,6 +257,12 @@ headers_match_is(const struct headers_match *m, const struct message_headers *h,
 	return !m->any;
 }
 
+static const struct error *
+check_binding(struct span key UNUSED, const struct table *arguments)
+{
+	return headers_match_check(arguments);
+}
+
 static void
 exchange_add(struct exchange *x UNUSED, struct binding *b)
 {
@@ -295,7 +301,7 @@ exchange_free(struct exchange *x UNUSED)
 
 const struct exchange_type_ops exchange_headers = {
 	.name = "headers",
-	.validate = headers_match_check,
+	.validate = check_binding,
 	.add = exchange_add,
 	.remove = exchange_remove,
 	.route = exchange_route,

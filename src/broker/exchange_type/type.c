@@ -7,6 +7,7 @@ static const struct exchange_type_ops *const types[EXCHANGE_TYPES] = {
 	[EXCHANGE_FANOUT] = &exchange_fanout,
 	[EXCHANGE_TOPIC] = &exchange_topic,
 	[EXCHANGE_HEADERS] = &exchange_headers,
+	[EXCHANGE_CONSISTENT_HASH] = &exchange_consistent_hash,
 };
 
 const struct exchange_type_ops *

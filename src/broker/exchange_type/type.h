@@ -16,18 +16,21 @@ struct table;
 
 struct exchange_type_ops {
 	const char *name;
-	/* May such a binding be made? Its arguments only; NULL: every one may. */
-	const struct error *(*validate)(const struct table *arguments);
+	/* May such an exchange be made, with these arguments? NULL: every one may. */
+	const struct error *(*check)(const struct table *arguments);
+	/* May such a binding be made? NULL: every one may. */
+	const struct error *(*validate)(struct span key, const struct table *arguments);
 	void (*add)(struct exchange *x, struct binding *b);
 	void (*remove)(struct exchange *x, struct binding *b);
 	/* Calls route_hit() for every binding that the message matches, until it says no; the same one may be hit twice. */
 	void (*route)(struct exchange *x, struct span key, struct route_walk *w);
 	void (*free)(struct exchange *x); /* the index; no binding is left in it */
 	bool by_key, by_headers;          /* what the answer depends on */
+	bool own_key;                     /* the message's own key only, not those of CC and BCC */
 };
 
 extern const struct exchange_type_ops exchange_direct, exchange_fanout, exchange_topic,
-    exchange_headers;
+    exchange_headers, exchange_consistent_hash;
 
 const struct exchange_type_ops *exchange_type_ops(enum exchange_type type);
 
@@ -35,6 +38,11 @@ const struct exchange_type_ops *exchange_type_ops(enum exchange_type type);
 /* False: so many led to the same queues already that the walk's answer does not count any more. */
 bool route_hit(struct route_walk *w, struct binding *b) MUSTUSE;
 const struct message_headers *route_headers(struct route_walk *w);
+/* The content of its header table and its property list, as they came; p NULL: none. Who looks at them says so, unless
+ * the type has by_headers: then no cache remembers the answer. */
+struct span route_headers_raw(const struct route_walk *w);
+struct span route_props(const struct route_walk *w);
+void route_depends_on_message(struct route_walk *w);
 /* How much more may be done for this message, where a type's work is not bounded by what it finds. None left: the walk's
  * answer does not count any more. */
 uint32_t route_steps_left(const struct route_walk *w);
