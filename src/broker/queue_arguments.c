@@ -1,22 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The `x-` arguments of queues: one row each for those that RabbitMQ knows, in the order in which it looks at them.
- * Wrong values are refused with 406 and its texts. What this version does not do yet is refused with 540, never
- * ignored. Arguments without a row are stored and mean nothing, as in RabbitMQ. */
+ * The `x-` arguments of queues: one row each for those that RabbitMQ knows, in the order in which it looks at them,
+ * then Hermes' own. Wrong values are refused with 406 and its texts. What this version does not do yet is refused with
+ * 540, never ignored. Arguments without a row are stored and mean nothing, as in RabbitMQ. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "broker/persist.h"
 #include "broker/queue_priv.h"
 #include "broker/table.h"
 #include "broker/vhost.h"
 
+/* The queue types that an argument belongs to: elsewhere it is refused. One that belongs to the queue's type counts
+ * when the queue is declared again. */
 enum {
-	COMPARED = 1,   /* counts when a queue is declared again */
-	OTHER_TYPE = 2, /* belongs to quorum queues or streams: refused for classic ones */
-	LATER = 4       /* comes with a later version, whatever the value */
+	CLASSIC = 1 << QUEUE_CLASSIC,
+	QUORUM = 1 << QUEUE_QUORUM,
+	STREAM = 1 << QUEUE_STREAM,
+	EVERY = CLASSIC | QUORUM | STREAM
 };
 enum { DETAIL_MAX = 160 };
 static const int64_t expiry_max_ms = 315360000000; /* ten years, RabbitMQ's bound */
+
+/* Words that a value may be; the place in the list is what they stand for. */
+static const char *const overflow_words[] = { "drop-head", "reject-publish", "reject-publish-dlx",
+	NULL };
+static const char *const strategy_words[] = { "at-most-once", "at-least-once", NULL };
+static const char *const type_words[] = { "classic", "quorum", "stream", NULL };
+
+/* -1: it is none of them. */
+static int
+word_of(const char *const *words, struct span s)
+{
+	for (int i = 0; words[i] != NULL; i++) {
+		if (span_is(s, words[i]))
+			return i;
+	}
+	return -1;
+}
 
 /* Is the value one that the argument may have? If not, detail says why, in the form of RabbitMQ's text. */
 typedef bool check_fn(const struct field *f, char *detail);
@@ -82,22 +104,34 @@ check_string(const struct field *f, char *detail)
 	return f->kind == 'S' || wrong_type(f, detail);
 }
 
+/* One of the words, or detail is `why`. */
 static bool
-check_bool(const struct field *f, char *detail)
+check_word(const struct field *f, const char *const *words, const char *why, char *detail)
 {
-	return f->kind == 't' || wrong_type(f, detail);
+	if (!check_string(f, detail))
+		return false;
+	if (word_of(words, f->bytes) >= 0)
+		return true;
+	snprintf(detail, DETAIL_MAX, "%s", why);
+	return false;
 }
 
 static bool
 check_overflow(const struct field *f, char *detail)
 {
-	if (!check_string(f, detail))
-		return false;
-	if (span_is(f->bytes, "drop-head") || span_is(f->bytes, "reject-publish") ||
-	    span_is(f->bytes, "reject-publish-dlx"))
-		return true;
-	snprintf(detail, DETAIL_MAX, "invalid_overflow");
-	return false;
+	return check_word(f, overflow_words, "invalid_overflow", detail);
+}
+
+static bool
+check_strategy(const struct field *f, char *detail)
+{
+	return check_word(f, strategy_words, "invalid_dlx_strategy", detail);
+}
+
+static bool
+check_bool(const struct field *f, char *detail)
+{
+	return f->kind == 't' || wrong_type(f, detail);
 }
 
 static bool
@@ -132,8 +166,7 @@ check_type(const struct field *f, char *detail)
 {
 	if (!check_string(f, detail))
 		return false;
-	return span_is(f->bytes, "classic") || span_is(f->bytes, "quorum") ||
-	       span_is(f->bytes, "stream") || unsupported("queue type", f, detail);
+	return word_of(type_words, f->bytes) >= 0 || unsupported("queue type", f, detail);
 }
 
 static bool
@@ -146,6 +179,39 @@ check_locator(const struct field *f, char *detail)
 }
 
 static bool
+check_leader_locator(const struct field *f, char *detail)
+{
+	static const char *const words[] = { "client-local", "balanced", "random", "least-leaders",
+		NULL };
+
+	return check_word(f, words, "invalid_queue_locator_arg", detail);
+}
+
+static bool
+check_group_size(const struct field *f, char *detail)
+{
+	if (!check_natural(f, detail))
+		return false;
+	return f->integer > 0 || wrong_number("value_zero", f->integer, detail);
+}
+
+/* A number and a unit. */
+static bool
+check_age(const struct field *f, char *detail)
+{
+	size_t i = 0;
+
+	if (!check_string(f, detail))
+		return false;
+	while (i < f->bytes.n && f->bytes.p[i] >= '0' && f->bytes.p[i] <= '9')
+		i++;
+	if (i > 0 && i + 1 == f->bytes.n && strchr("YMDhms", f->bytes.p[i]) != NULL)
+		return true;
+	snprintf(detail, DETAIL_MAX, "invalid_max_age");
+	return false;
+}
+
+static bool
 check_sync(const struct field *f, char *detail)
 {
 	struct sync_setting s;
@@ -155,38 +221,70 @@ check_sync(const struct field *f, char *detail)
 	return sync_parse(f->bytes, &s) == 0 || unsupported("sync policy", f, detail);
 }
 
+/* Where the value goes: what kind of field of q->set stands at the offset. */
+enum set_kind { SET_NOTHING, SET_NUMBER, SET_BYTE, SET_BOOL, SET_SPAN, SET_WORD };
+#define SETS(field)                                                       \
+	.at = offsetof(struct queue_settings, field),                     \
+	.kind = _Generic(((struct queue_settings *)NULL)->field, uint64_t \
+	                 : SET_NUMBER, uint8_t                            \
+	                 : SET_BYTE, bool                                 \
+	                 : SET_BOOL, struct span                          \
+	                 : SET_SPAN, default                              \
+	                 : SET_WORD)
+
 static const struct argument {
 	const char *name;
-	check_fn *check; /* NULL: any value */
-	unsigned flags;
+	check_fn *check;          /* NULL: any value */
+	unsigned types;           /* queue types it belongs to */
+	const char *policy;       /* key of a policy that says the same; NULL: none does */
+	const char *const *words; /* of an enum or a bool that is said by a word */
+	size_t at;
+	enum set_kind kind;
+	bool is_later; /* comes with a later version */
 } arguments[] = {
-	{ "x-expires", check_expires, COMPARED | LATER },
-	{ "x-message-ttl", check_ttl, COMPARED | LATER },
-	{ "x-dead-letter-exchange", NULL, COMPARED | LATER }, /* its type: check_dead_letter */
-	{ "x-dead-letter-routing-key", check_string, COMPARED | LATER },
-	{ "x-dead-letter-strategy", NULL, OTHER_TYPE },
-	{ "x-max-length", check_natural, COMPARED | LATER },
-	{ "x-max-length-bytes", check_natural, COMPARED | LATER },
-	{ "x-max-in-memory-length", NULL, OTHER_TYPE },
-	{ "x-max-in-memory-bytes", NULL, OTHER_TYPE },
-	{ "x-max-priority", check_priority, COMPARED | LATER },
-	{ "x-overflow", check_overflow, COMPARED | LATER },
-	{ "x-queue-mode", check_mode, COMPARED },
+	{ "x-expires", check_expires, CLASSIC | QUORUM, .policy = "expires", SETS(expires_ms),
+	    .is_later = true },
+	{ "x-message-ttl", check_ttl, CLASSIC | QUORUM, .policy = "message-ttl", SETS(ttl_ms),
+	    .is_later = true },
+	/* its type: check_dead_letter */
+	{ "x-dead-letter-exchange", NULL, CLASSIC | QUORUM, .policy = "dead-letter-exchange",
+	    SETS(dead_letter_exchange), .is_later = true },
+	{ "x-dead-letter-routing-key", check_string, CLASSIC | QUORUM,
+	    .policy = "dead-letter-routing-key", SETS(dead_letter_key), .is_later = true },
+	{ "x-dead-letter-strategy", check_strategy, QUORUM, .policy = "dead-letter-strategy",
+	    .words = strategy_words, SETS(at_least_once), .is_later = true },
+	{ "x-max-length", check_natural, CLASSIC | QUORUM, .policy = "max-length", SETS(max_length),
+	    .is_later = true },
+	{ "x-max-length-bytes", check_natural, EVERY, .policy = "max-length-bytes", SETS(max_bytes),
+	    .is_later = true },
+	/* Hermes decides itself what it keeps in memory. */
+	{ "x-max-in-memory-length", check_natural, QUORUM, .policy = "max-in-memory-length" },
+	{ "x-max-in-memory-bytes", check_natural, QUORUM, .policy = "max-in-memory-bytes" },
+	{ "x-max-priority", check_priority, CLASSIC, .policy = NULL, SETS(max_priority),
+	    .is_later = true },
+	{ "x-overflow", check_overflow, CLASSIC | QUORUM, .policy = "overflow",
+	    .words = overflow_words, SETS(overflow), .is_later = true },
+	/* A long queue goes to disk in either mode. */
+	{ "x-queue-mode", check_mode, CLASSIC, .policy = "queue-mode" },
 	/* Which format RabbitMQ keeps the queue's index in: no client can see it, so both are taken. */
-	{ "x-queue-version", check_version, COMPARED },
-	{ "x-single-active-consumer", check_bool, COMPARED },
-	{ "x-queue-type", check_type, COMPARED },
-	{ "x-quorum-initial-group-size", NULL, OTHER_TYPE },
-	{ "x-initial-cluster-size", NULL, OTHER_TYPE },
-	{ "x-delivery-limit", NULL, OTHER_TYPE },
-	{ "x-max-age", NULL, OTHER_TYPE },
-	{ "x-stream-max-segment-size-bytes", NULL, OTHER_TYPE },
-	{ "x-queue-leader-locator", NULL, OTHER_TYPE },
-	/* On which node of a cluster the queue is put: there is one. */
-	{ "x-queue-master-locator", check_locator, COMPARED },
-	{ "x-consumer-timeout", NULL, LATER },
-	/* Hermes' own: what confirms of the queue's messages wait for, in place of store.sync. */
-	{ "x-sync", check_sync, COMPARED },
+	{ "x-queue-version", check_version, CLASSIC, .policy = "queue-version" },
+	{ "x-single-active-consumer", check_bool, CLASSIC | QUORUM, .policy = NULL,
+	    SETS(single_active), .is_later = true },
+	{ "x-queue-type", check_type, EVERY, .policy = NULL, .words = type_words, SETS(type) },
+	/* How many nodes of a cluster hold the queue, and where its leader is: there is one. */
+	{ "x-quorum-initial-group-size", check_group_size, QUORUM, .policy = NULL },
+	{ "x-initial-cluster-size", check_group_size, STREAM, .policy = NULL },
+	{ "x-delivery-limit", NULL, QUORUM, .policy = "delivery-limit", SETS(delivery_limit) },
+	{ "x-max-age", check_age, STREAM, .policy = "max-age" },
+	{ "x-stream-max-segment-size-bytes", check_natural, STREAM,
+	    .policy = "stream-max-segment-size-bytes" },
+	{ "x-queue-leader-locator", check_leader_locator, QUORUM | STREAM,
+	    .policy = "queue-leader-locator" },
+	{ "x-queue-master-locator", check_locator, CLASSIC, .policy = "queue-master-locator" },
+	{ "x-consumer-timeout", NULL, CLASSIC | QUORUM, .policy = "consumer-timeout",
+	    SETS(consumer_timeout_ms), .is_later = true },
+	/* What confirms of the queue's messages wait for, in place of store.sync. */
+	{ "x-sync", check_sync, EVERY, .policy = NULL },
 };
 
 /* ---- a new queue ---- */
@@ -206,6 +304,17 @@ later(const char *what, const char *name)
 	    E_NOT_IMPLEMENTED, "%s '%s' comes with a later version of Hermes", what, name);
 }
 
+static enum queue_type
+type_of(struct span raw)
+{
+	struct field f;
+	int type =
+	    table_find(raw, "x-queue-type", &f) ? word_of(type_words, f.bytes) : QUEUE_CLASSIC;
+
+	assert(type >= 0);
+	return (enum queue_type)type;
+}
+
 /* The queue type decides which other arguments there are, so it is looked at first. */
 static const struct error *
 check_queue_type(const struct vhost *vh, const struct queue_spec *spec, struct span raw)
@@ -217,9 +326,9 @@ check_queue_type(const struct vhost *vh, const struct queue_spec *spec, struct s
 		return NULL;
 	if (!check_type(&f, detail))
 		return invalid(vh, spec, "x-queue-type", detail);
-	if (span_is(f.bytes, "classic"))
+	if (type_of(raw) == QUEUE_CLASSIC)
 		return NULL;
-	return later("queue type", span_is(f.bytes, "quorum") ? "quorum" : "stream");
+	return later("queue type", type_words[type_of(raw)]);
 }
 
 static const struct error *
@@ -237,13 +346,14 @@ check_dead_letter(const struct vhost *vh, const struct queue_spec *spec, struct 
 static const struct error *
 check_values(const struct vhost *vh, const struct queue_spec *spec, struct span raw)
 {
+	enum queue_type type = type_of(raw);
 	char detail[DETAIL_MAX];
 	struct field f, dlx;
 
 	for (size_t i = 0; i < COUNT_OF(arguments); i++) {
 		const struct argument *a = &arguments[i];
 
-		if (a->check == NULL || !table_find(raw, a->name, &f))
+		if (a->check == NULL || !(a->types & 1u << type) || !table_find(raw, a->name, &f))
 			continue;
 		if (!a->check(&f, detail))
 			return invalid(vh, spec, a->name, detail);
@@ -254,16 +364,30 @@ check_values(const struct vhost *vh, const struct queue_spec *spec, struct span 
 	return NULL;
 }
 
+static const struct error *
+check_types(const struct vhost *vh, const struct queue_spec *spec, struct span raw)
+{
+	enum queue_type type = type_of(raw);
+	struct field f;
+
+	for (size_t i = 0; i < COUNT_OF(arguments); i++) {
+		const struct argument *a = &arguments[i];
+
+		if (!(a->types & 1u << type) && table_find(raw, a->name, &f))
+			return error_make(E_PRECONDITION_FAILED,
+			    "invalid arg '%s' for queue '%.*s' in vhost '%s' of queue type "
+			    "rabbit_%s_queue",
+			    a->name, SPAN_FMT(spec->name), vh->name, type_words[type]);
+	}
+	return NULL;
+}
+
 /* Is the row's argument, with this value, one that a later version brings? A value that says what a queue without
  * the argument does is taken. */
 static bool
 is_later(const struct argument *a, const struct field *f)
 {
-	if (a->flags & LATER)
-		return true;
-	if (a->check == check_mode)
-		return span_is(f->bytes, "lazy");
-	return a->check == check_bool && f->truth;
+	return a->is_later && !(a->kind == SET_BOOL && f->kind == 't' && !f->truth);
 }
 
 const struct error *
@@ -277,15 +401,8 @@ queue_check_arguments(const struct vhost *vh, const struct queue_spec *spec)
 		return NULL;
 	if ((e = check_dead_letter(vh, spec, raw)) != NULL ||
 	    (e = check_queue_type(vh, spec, raw)) != NULL ||
-	    (e = check_values(vh, spec, raw)) != NULL)
+	    (e = check_values(vh, spec, raw)) != NULL || (e = check_types(vh, spec, raw)) != NULL)
 		return e;
-	for (size_t i = 0; i < COUNT_OF(arguments); i++) {
-		if (arguments[i].flags & OTHER_TYPE && table_find(raw, arguments[i].name, &f))
-			return error_make(E_PRECONDITION_FAILED,
-			    "invalid arg '%s' for queue '%.*s' in vhost '%s' of queue type "
-			    "rabbit_classic_queue",
-			    arguments[i].name, SPAN_FMT(spec->name), vh->name);
-	}
 	for (size_t i = 0; i < COUNT_OF(arguments); i++) {
 		if (table_find(raw, arguments[i].name, &f) && is_later(&arguments[i], &f))
 			return later("queue argument", arguments[i].name);
@@ -293,15 +410,54 @@ queue_check_arguments(const struct vhost *vh, const struct queue_spec *spec)
 	return NULL;
 }
 
+/* ---- what they say ---- */
+
+static void
+set(struct queue_settings *set, const struct argument *a, const struct field *f)
+{
+	void *to = (uint8_t *)set + a->at;
+	int word = a->words != NULL ? word_of(a->words, f->bytes) : 0;
+
+	switch (a->kind) {
+	case SET_NOTHING: break;
+	case SET_NUMBER:
+		if (field_is_integer(f) && f->integer >= 0)
+			*(uint64_t *)to = (uint64_t)f->integer;
+		break;
+	case SET_BYTE: *(uint8_t *)to = (uint8_t)f->integer; break;
+	case SET_BOOL: *(bool *)to = a->words != NULL ? word != 0 : f->truth; break;
+	case SET_SPAN:
+		if (f->kind == 'S')
+			*(struct span *)to = f->bytes;
+		break;
+	case SET_WORD: *(unsigned *)to = (unsigned)word; break;
+	}
+}
+
 void
 queue_read_arguments(struct queue *q)
 {
+	struct span raw = table_span(q->arguments);
+	char detail[DETAIL_MAX];
+	struct field f;
+
 	q->set = (struct queue_settings){ .ttl_ms = SETTING_NONE,
 		.expires_ms = SETTING_NONE,
 		.max_length = SETTING_NONE,
 		.max_bytes = SETTING_NONE,
 		.delivery_limit = SETTING_NONE,
 		.consumer_timeout_ms = SETTING_NONE };
+	if (raw.n == 0)
+		return;
+	/* Those of a restored queue come from a file: what would be refused today says nothing. */
+	for (size_t i = 0; i < COUNT_OF(arguments); i++) {
+		const struct argument *a = &arguments[i];
+
+		if (a->kind == SET_NOTHING || !table_find(raw, a->name, &f))
+			continue;
+		if (a->check == NULL || a->check(&f, detail))
+			set(&q->set, a, &f);
+	}
 }
 
 /* ---- declared again ---- */
@@ -340,14 +496,15 @@ queue_compare_arguments(const struct queue *q, const struct queue_spec *spec)
 		const char *name = arguments[i].name;
 		bool has_now, has_was;
 
-		if (!(arguments[i].flags & COMPARED))
+		if (!(arguments[i].types & 1u << q->set.type))
 			continue;
 		has_now = table_find(now, name, &a);
 		has_was = table_find(was, name, &b);
 		if (has_now && has_was ? field_equal(&a, &b) : has_now == has_was)
 			continue;
-		/* Every queue is a classic one, whether its declaration says so or not. */
-		if (arguments[i].check == check_type && (!has_now || span_is(a.bytes, "classic")))
+		/* A queue is a classic one whether its declaration says so or not. */
+		if (arguments[i].check == check_type && q->set.type == QUEUE_CLASSIC &&
+		    (!has_now || span_is(a.bytes, "classic")))
 			continue;
 		return differs(q, name, has_now ? &a : NULL, has_was ? &b : NULL);
 	}

@@ -8,7 +8,7 @@
 
 #include "base/bytes.h"
 
-enum queue_type { QUEUE_CLASSIC, QUEUE_QUORUM };
+enum queue_type { QUEUE_CLASSIC, QUEUE_QUORUM, QUEUE_STREAM };
 enum overflow { OVERFLOW_DROP_HEAD, OVERFLOW_REJECT, OVERFLOW_REJECT_DLX };
 
 #define SETTING_NONE UINT64_MAX
