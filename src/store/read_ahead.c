@@ -7,7 +7,8 @@
  * have such rests.
  *
  * Every seq of a segment that is not in its removed set has a record. So what is missing when the next record or the end
- * of the file comes up was lost to damage, whatever its kind: it is reported, acknowledged, and the lane goes on. */
+ * of the file comes up was lost to damage, whatever its kind: it is reported, acknowledged, and the lane goes on. So is
+ * what a segment counts that has no place in its file: its SEG is wrong. */
 #include "store/store_priv.h"
 
 #include <assert.h>
@@ -287,12 +288,14 @@ report(struct lane *l, struct segment *g, struct piece *p)
 
 /* Unread ones up to last that nothing was read of. Returns false when there are none. */
 static bool
-lose(struct lane *l, struct segment *g, const struct piece *p, uint64_t last)
+lose(struct lane *l, struct segment *g, uint64_t last)
 {
 	uint64_t first = l->read_seq > g->first ? l->read_seq : g->first, n, bytes = 0;
+	char name[SEGMENT_NAME];
 
 	if (last < first)
 		return false;
+	segment_name(l, g->first, name);
 	n = segment_ack_range(l, g, first, last, ACK_DROPPED, &bytes);
 	l->read_seq = last + 1;
 	if (n == 0)
@@ -300,10 +303,46 @@ lose(struct lane *l, struct segment *g, const struct piece *p, uint64_t last)
 	g->is_damaged = true;
 	log_error("store: %s: %" PRIu64 " messages from %" PRIu64 " to %" PRIu64
 	          " of queue %" PRIu64 " are lost",
-	    p->r.name, n, first, last, l->name.queue);
+	    name, n, first, last, l->name.queue);
 	l->store->stats.damaged_messages += n;
 	l->store->ops->lost(l, n, bytes);
 	return true;
+}
+
+/* Unread ones of the segments before seq, that have no place in their files. */
+static bool
+lose_before(struct lane *l, uint64_t seq)
+{
+	bool lost = false;
+	uint32_t i;
+
+	while (l->read_seq < seq && (i = segments_find(l, l->read_seq)) < l->segments &&
+	       l->segment[i]->first < seq) {
+		if (!lose(l, l->segment[i], l->segment[i]->last))
+			continue; /* read_seq went on */
+		l->store->stats.damaged++;
+		lost = true;
+	}
+	return lost;
+}
+
+/* Nothing is left that could be read, but the count says so. */
+static void
+lose_rest(struct lane *l)
+{
+	uint64_t n, bytes;
+
+	lose_before(l, UINT64_MAX);
+	n = l->unread;
+	bytes = l->unread_bytes;
+	l->unread = l->unread_bytes = 0;
+	if (n == 0)
+		return;
+	log_error("store: queue %" PRIu64 " counted %" PRIu64 " messages that no file has",
+	    l->name.queue, n);
+	l->store->stats.damaged++;
+	l->store->stats.damaged_messages += n;
+	l->store->ops->lost(l, n, bytes);
 }
 
 /* ---- handing up ---- */
@@ -332,14 +371,14 @@ hand_up_one(struct reader *rd, struct piece *p, struct segment *g, struct slice 
 		p->record++;
 		return STEP_ON;
 	}
-	if (lose(l, g, p, seq - 1))
+	if (lose_before(l, g->first) || lose(l, g, seq - 1))
 		return STEP_ON; /* the owner was told: look again */
 	if (segment_message(&p->r, rec, &m) != 0) {
 		p->record++;
 		s->stats.damaged++;
 		log_error(
 		    "store: %s: the record of message %" PRIu64 " is not one", p->r.name, seq);
-		lose(l, g, p, seq);
+		lose(l, g, seq);
 		return STEP_ON;
 	}
 	item = s->ops->make(s->arg, &m);
@@ -384,7 +423,7 @@ step(struct reader *rd, struct slice *left)
 	report(l, g, p);
 	if (p->record < p->r.records)
 		return hand_up_one(rd, p, g, left);
-	if (p->r.next >= p->r.end && lose(l, g, p, p->last))
+	if (p->r.next >= p->r.end && lose(l, g, p->last))
 		return STEP_ON; /* once more: nothing is missing then */
 	piece_drop(rd, p);
 	request(rd);
@@ -423,20 +462,20 @@ read_ends(struct reader *rd)
 	l->store->ops->load_done(l); /* may ask for the next read */
 }
 
-/* What lists it again: a piece under way, the end of a rewrite, or time. */
-static void
-must_come(struct reader *rd)
+/* Is there what lists it again: a piece under way, the end of a rewrite, or time? */
+static bool
+will_come(struct reader *rd)
 {
 	struct segment *g;
 
 	if (rd->n > 0)
-		return;
+		return true;
 	if (rd->lane->store->now_ms < rd->retry_ms) {
 		list(rd);
-		return;
+		return true;
 	}
 	g = segment_by_first(rd->lane, rd->first);
-	assert(g != NULL && g->is_rewritten);
+	return g != NULL && g->is_rewritten;
 }
 
 /* Returns false when the slice is used up. */
@@ -455,10 +494,10 @@ hand_up(struct reader *rd, struct slice *left)
 		if (l->is_closed || l->reader != rd)
 			return true;
 	}
-	if (result == STEP_WAIT) {
-		must_come(rd);
+	if (result == STEP_WAIT && will_come(rd))
 		return true;
-	}
+	if (result == STEP_WAIT)
+		lose_rest(l);
 	read_ends(rd);
 	return true;
 }
