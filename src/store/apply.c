@@ -52,6 +52,16 @@ apply_msg(struct store *s, const struct op_target *t, void *item, uint64_t lsn)
 		lane_set_evidence(l, lsn);
 }
 
+/* No lane has such a gap in memory. */
+static void
+too_far(const struct lane *l, uint64_t seq)
+{
+	l->store->stats.damaged++;
+	log_error("store: message %" PRIu64 " of queue %" PRIu64 " lane %" PRIu32
+	          " is far from all others; it is left out",
+	    seq, l->name.queue, l->name.lane);
+}
+
 static int
 recover_msg(struct store *s, const struct op_msg *m, uint64_t lsn)
 {
@@ -64,6 +74,10 @@ recover_msg(struct store *s, const struct op_msg *m, uint64_t lsn)
 		op_msg_target(m, i, &t);
 		l = lane_get(s, (struct op_lane){ t.queue, t.lane });
 		if (is_wanted(l, t.seq)) {
+			if (!lane_is_near(l, t.seq)) {
+				too_far(l, t.seq);
+				continue;
+			}
 			if (item == NULL)
 				item = s->ops->make(s->arg, m);
 			if (item == NULL || !lane_try_room(l, t.seq)) {

@@ -254,22 +254,37 @@ lane_shrink(struct lane *l)
 	ring_set(l, xcalloc(size, sizeof(struct slot)), size);
 }
 
-bool
-lane_try_room(struct lane *l, uint64_t seq)
+/* How many slots there have to be to have seq in the ring, too. */
+static uint64_t
+span_with(const struct lane *l, uint64_t seq)
 {
 	uint64_t low = l->live > 0 && l->low < seq ? l->low : seq;
 	uint64_t high = l->live > 0 && l->high > seq ? l->high : seq + 1;
+
+	return high - low;
+}
+
+bool
+lane_is_near(const struct lane *l, uint64_t seq)
+{
+	return span_with(l, seq) <= RING_MAX;
+}
+
+bool
+lane_try_room(struct lane *l, uint64_t seq)
+{
+	uint64_t span = span_with(l, seq);
 	struct slot *ring;
 
-	if (high - low <= ring_size(l))
+	if (span <= ring_size(l))
 		return true;
-	if (high - low > RING_MAX)
+	if (span > RING_MAX)
 		return false;
-	ring = try_malloc(power_of_two(high - low) * sizeof *ring);
+	ring = try_malloc(power_of_two(span) * sizeof *ring);
 	if (ring == NULL)
 		return false;
-	memset(ring, 0, power_of_two(high - low) * sizeof *ring);
-	ring_set(l, ring, power_of_two(high - low));
+	memset(ring, 0, power_of_two(span) * sizeof *ring);
+	ring_set(l, ring, power_of_two(span));
 	return true;
 }
 
@@ -313,7 +328,7 @@ lane_put_slot(struct lane *l, uint64_t seq, void *item, uint64_t lsn)
 	uint64_t high = l->live > 0 && l->high > seq ? l->high : seq + 1;
 	struct slot *slot;
 
-	assert(seq >= 1 && seq <= SEQ_MAX && item != NULL);
+	assert(seq >= 1 && seq <= SEQ_TOP && item != NULL);
 	if (high - low > ring_size(l))
 		ring_grow(l, high - low);
 	l->low = low;

@@ -120,7 +120,9 @@ struct lane_cut {
 	struct range range;
 };
 void lane_clear_from(struct lane *l, uint64_t first, struct lane_cut *out);
-/* False: no memory for slots down or up to that seq (recovery: a file may say anything). */
+/* Recovery, where a file may say anything: is that seq so near to those in memory that one ring can have both? */
+bool lane_is_near(const struct lane *l, uint64_t seq);
+/* False: no memory for slots down or up to that seq, or it is not near. */
 bool lane_try_room(struct lane *l, uint64_t seq) MUSTUSE;
 const struct op_state *lane_state(const struct lane *l, uint64_t seq);	/* zero where nothing is known */
 void lane_put_state(struct lane *l, uint64_t seq, const struct op_state *state);	/* of a live one in memory */

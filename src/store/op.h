@@ -22,8 +22,10 @@ enum object_kind {
 };
 enum ack_reason { ACK_ACKED, ACK_EXPIRED, ACK_DROPPED, ACK_PURGED, ACK_MOVED };
 
-/* Seqs are 1 to SEQ_MAX; 0 is none. */
-#define SEQ_MAX ((uint64_t)1 << 62)
+/* Seqs are 1 to SEQ_MAX in what is read from a disk, which no node reaches by counting; so that whatever was read, there
+ * are always as many again to be given out, up to SEQ_TOP. 0 is none. */
+#define SEQ_MAX ((uint64_t)1 << 54)
+#define SEQ_TOP (((uint64_t)1 << 56) - 1)
 
 /* A lane: priority level 0..255, or delay bucket from 256 on. */
 struct op_lane {

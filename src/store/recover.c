@@ -239,13 +239,14 @@ static void
 say_no_journal(struct store *s, uint32_t segments)
 {
 	if (segments == 0) {
-		log_warning("the data folder has no journal: its first start was cut off, or the journal "
-			    "was removed");
+		log_warning(
+		    "the data folder has no journal: its first start was cut off, or the journal "
+		    "was removed");
 		return;
 	}
 	s->stats.damaged++;
 	log_error("the journal of the data folder is gone; %" PRIu32
-		  " files of segments/ had messages of queues that nobody knows any more",
+	          " files of segments/ had messages of queues that nobody knows any more",
 	    segments);
 }
 
@@ -275,11 +276,26 @@ clean(struct store *s, bool no_journal, char err[STORE_ERROR])
 	return error == 0 ? 0 : fail(err, error, "files of an earlier run cannot be removed");
 }
 
+/* What is given out next would be further from what lives than a ring reaches: a MARK that is wrong. */
+static void
+check_next(struct store *s, struct lane *l)
+{
+	if (l->live == 0 || lane_is_near(l, l->next_seq))
+		return;
+	s->stats.damaged++;
+	log_error("store: queue %" PRIu64 " lane %" PRIu32 " has message %" PRIu64
+	          " and goes on with %" PRIu64 "; it goes on with %" PRIu64,
+	    l->name.queue, l->name.lane, l->low, l->next_seq, l->high);
+	l->next_seq = l->high;
+}
+
 static void
 report(struct store *s, const struct journal_report *jr, struct store_report *r)
 {
 	struct lane *l, *next;
 
+	HASH_ITER(hh, s->lanes, l, next)
+	check_next(s, l);
 	*r = (struct store_report){
 		.records = jr->records,
 		.damaged = s->stats.damaged,

@@ -113,6 +113,88 @@ START_TEST(a_sum_that_is_wrong)
 }
 END_TEST
 
+/* ---- seqs ---- */
+
+static const struct sync_setting always = { .policy = SYNC_POLICY_ALWAYS };
+
+static void
+append_mark(struct owner *q, uint64_t next_seq)
+{
+	struct op_mark mark = { q->lane->name, next_seq, 0 };
+	uint64_t lsn;
+
+	op_mark_encode(&mark, store_append(cw.store, OP_MARK_SIZE, 1, always, &lsn));
+}
+
+static void
+append_message(struct owner *q, uint64_t seq)
+{
+	struct item *it = item_new(q->id, seq, 20);
+	struct op_target target = { q->id, seq, 0 };
+	struct op_msg m = { 0 };
+	uint64_t lsn;
+
+	item_describe(it, &m);
+	m.target = &target;
+	m.targets = 1;
+	op_msg_encode(&m, store_append(cw.store, (uint32_t)op_msg_size(&m), 1, always, &lsn));
+	item_unref(it);
+}
+
+/* A MARK, or a message, that is far from all others: left out, and the queue goes on. */
+START_TEST(far_away)
+{
+	struct owner *q = &cw.q[0];
+
+	chain_init(10);
+	chain_start();
+	for (unsigned i = 0; i < 10; i++)
+		owner_publish(q, 20, true, 0);
+	if (_i == 0)
+		append_mark(q, SEQ_MAX);
+	else
+		append_message(q, SEQ_MAX);
+	chain_stop();
+	cw.is_damaged = true;
+	chain_start();
+	REQUIRE(cw.report.damaged == 1 && cw.report.messages == 10);
+	owner_publish(q, 20, true, 0);
+	REQUIRE(owner_drain(q) == 11);
+	chain_fini();
+}
+END_TEST
+
+/* Messages that were not persistent have no record but the SEG of their file: it shows which seqs are used up, also when
+ * all of them are gone and the journal file with the SEG, too. */
+START_TEST(a_segment_is_evidence)
+{
+	struct owner *q = &cw.q[0], *other = &cw.q[1];
+	uint32_t first;
+
+	chain_init(11);
+	chain_start();
+	for (unsigned i = 0; i < 10; i++)
+		owner_publish(q, 20, false, 0);
+	REQUIRE(lane_spill(q->lane, 0));
+	chain_settle();
+	REQUIRE(owner_drain(q) == 10);
+	chain_settle();
+	REQUIRE(files_in("segments") == 0);
+	first = journal_current(cw.store->journal);
+	for (unsigned i = 0; journal_oldest(cw.store->journal) <= first; i++) {
+		REQUIRE(i < 20000);
+		owner_publish(other, 1000, true, 0);
+		owner_ack(other, owner_deliver(other));
+		(void)chain_turn();
+	}
+	chain_is_durable();
+	chain_stop();
+	chain_start();
+	REQUIRE(lane_next_seq(q->lane) == 11);
+	chain_fini();
+}
+END_TEST
+
 int
 main(void)
 {
@@ -126,6 +208,8 @@ main(void)
 	tcase_add_test(t, all_of_them_have_none);
 	tcase_add_test(t, more_than_there_are);
 	tcase_add_test(t, a_sum_that_is_wrong);
+	tcase_add_loop_test(t, far_away, 0, 2);
+	tcase_add_test(t, a_segment_is_evidence);
 	suite_add_tcase(s, t);
 	srunner_run_all(r, CK_ENV);
 	failed = srunner_ntests_failed(r);
