@@ -25,9 +25,9 @@ basic_on_qos(const struct method_call *call)
 	if (args->prefetch_size != 0)
 		return error_make(
 		    E_NOT_IMPLEMENTED, "prefetch_size!=0 (%" PRIu32 ")", args->prefetch_size);
-	if (args->global)
-		session_set_limit(&call->ch->session, args->prefetch_count);
-	else
+	/* As RabbitMQ has it, the one for consumers to come takes away the one over all. */
+	session_set_limit(&call->ch->session, args->global ? args->prefetch_count : 0);
+	if (!args->global)
 		call->ch->session.prefetch = args->prefetch_count;
 	codec_send_empty(call->conn, call->channel_id, AMQP_BASIC_QOS_OK_METHOD);
 	return NULL;

@@ -53,6 +53,8 @@ make_list() {
 	{
 		find_in tests/lib tests/wire tests/conformance tests/e2e -- \
 		    -name '*.py' -o -name '*.txt' -o -name '*.md' -o -name '*.ini' -o -name '*.sh'
+		find_in tests/differential -- -name '*.py' -o -name '*.md' -o -name run
+		[ ! -d tests/differential/traces ] || echo tests/differential/traces
 		find_in tests/clients -- ! -path '*/node_modules/*'
 		find_in tests/fuzz -- -path 'tests/fuzz/*.h' -o -path 'tests/fuzz/replay_main.c'
 		# by what they are called: a build in the tree leaves objects, programs and logs beside them

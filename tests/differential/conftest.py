@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+import pathlib
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "lib"), str(HERE.parent / "conformance")]
+
+from fixtures import pytest_runtest_call     # noqa: E402,F401
