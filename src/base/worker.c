@@ -30,7 +30,8 @@ struct workers {
 
 	/* under the lock */
 	struct jobs waiting, over;
-	unsigned idle; /* threads that sleep */
+	unsigned idle;    /* threads that sleep */
+	unsigned writing; /* threads with a job that writes */
 	bool stop;
 };
 
@@ -69,6 +70,20 @@ jobs_pull(struct jobs *l, unsigned n)
 	return job;
 }
 
+/* Under the lock: the oldest job that may be begun. */
+static struct worker_job *
+next_job(struct workers *w)
+{
+	const struct worker_job *job = w->waiting.first;
+	unsigned n = 0;
+
+	if (w->threads == 1 || w->writing + 1 < w->threads)
+		return jobs_pull(&w->waiting, 0);
+	for (; job != NULL && job->writes; job = job->next)
+		n++;
+	return jobs_pull(&w->waiting, n);
+}
+
 /* Under the lock. */
 static void
 job_is_over(struct workers *w, struct worker_job *job)
@@ -88,11 +103,13 @@ worker_thread(void *arg)
 
 	pthread_mutex_lock(&w->lock);
 	for (;;) {
-		job = jobs_pull(&w->waiting, 0);
+		job = next_job(w);
 		if (job != NULL) {
+			w->writing += job->writes;
 			pthread_mutex_unlock(&w->lock);
 			job->run(job);
 			pthread_mutex_lock(&w->lock);
+			w->writing -= job->writes;
 			job_is_over(w, job);
 			continue;
 		}
@@ -118,8 +135,9 @@ start_threads(struct workers *w, unsigned n)
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	for (w->threads = 0; w->threads < n; w->threads++) {
-		r = pthread_create(&w->thread[w->threads], &attr, worker_thread, w);
+	w->threads = n;
+	for (unsigned i = 0; i < n; i++) {
+		r = pthread_create(&w->thread[i], &attr, worker_thread, w);
 		if (r != 0) {
 			log_error("cannot start a worker thread: %s", strerror(r));
 			log_flush();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The worker pool: what blocks (files, names, long hashes) runs on a few threads; the answers come back to the core
- * thread through one eventfd. Jobs are taken in the order they were handed in; their ends may come in any order. */
+ * thread through one eventfd. Jobs are taken in the order they were handed in; their ends may come in any order. Of
+ * several threads one never takes a job that writes: a disk whose syncs hang does not keep back what only reads. */
 #ifndef BASE_WORKER_H
 #define BASE_WORKER_H
 
@@ -14,6 +15,7 @@ struct worker_job { /* embedded in what the job is about, which lives until `don
 	worker_fn *run;  /* on a worker; touches nothing that the core thread may change meanwhile */
 	worker_fn *done; /* on the core thread, from workers_take(); may free the job */
 	struct worker_job *next;
+	bool writes; /* it may hang in a sync */
 };
 
 /* threads 0: none; jobs run when workers_step() is called, which is how tests decide the order. */

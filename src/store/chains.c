@@ -79,6 +79,7 @@ unlink_add(struct store *s, struct unlinking **up, const char *name, bool is_dam
 		u = *up = xcalloc(1, sizeof *u);
 		u->job.run = unlink_run;
 		u->job.done = unlink_done;
+		u->job.writes = true;
 		u->store = s;
 	}
 	u->is_damaged[u->n] = is_damaged;

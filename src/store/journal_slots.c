@@ -289,6 +289,7 @@ slots_poll(struct journal *j)
 	s = xcalloc(1, sizeof *s);
 	s->job.run = run_job;
 	s->job.done = end_job;
+	s->job.writes = true;
 	s->journal = j;
 	s->disk = j->disk;
 	s->make = makes ? atomic_fetch_add(&j->next_slot, 1) : NO_SLOT;

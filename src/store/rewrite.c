@@ -273,6 +273,7 @@ begin(struct rewrite *rw)
 	rw->state = RUNNING;
 	rw->job.run = rewrite_run;
 	rw->job.done = rewrite_done;
+	rw->job.writes = true;
 	chains_submit(s, &rw->job);
 }
 

@@ -413,6 +413,7 @@ store_snapshot(struct store *s, const char *path, store_snapshot_fn *done, void 
 	n = xcalloc(1, sizeof *n);
 	n->job.run = run;
 	n->job.done = on_done;
+	n->job.writes = true;
 	n->store = s;
 	n->disk = s->disk;
 	n->path = xstrndup(path, length);

@@ -320,6 +320,7 @@ spill_begin(struct spill *sp)
 	choose_file(sp);
 	sp->job.run = spill_run;
 	sp->job.done = spill_done;
+	sp->job.writes = true;
 	s->chains.spills->running++;
 	chains_submit(s, &sp->job);
 	return items;

@@ -280,6 +280,30 @@ def test_a_sync_that_hangs(node, tmp_path):
 
 
 @pytest.mark.release
+def test_reading_goes_on_where_syncs_hang(node, tmp_path):
+    """Files that cannot be synced keep workers back, all but one."""
+    shim = Shim(tmp_path)
+    this = node("store: {queue_messages: 1024}", env=shim.env)
+    queues = [f"q{n}" for n in range(5)]
+    chan = this.raw().channel()
+    for queue in ["long", *queues]:
+        chan.declare(queue, durable=True)
+    fill(chan, "long", (b"%d" % n for n in range(6000)))
+    wait_for(lambda: list((this.data / "segments").iterdir()), 20, "a part of the queue in a file")
+    shim.tell("hang")
+    other = this.raw().channel()
+    other.call("confirm.select")
+    for queue in queues:
+        for n in range(2000):
+            other.publish("", queue, b"%d" % n, delivery_mode=1)
+        other.confirmed(2000)
+    assert other.drain("long") == [str(n) for n in range(6000)]
+    shim.end("hang")
+    for queue in queues:
+        assert other.drain(queue) == [str(n) for n in range(2000)]
+
+
+@pytest.mark.release
 def test_a_sync_that_fails(node, tmp_path):
     """No confirm, one clear line, exit; after that everything that was confirmed is there."""
     shim = Shim(tmp_path)

@@ -142,6 +142,53 @@ START_TEST(without_threads_the_test_decides)
 }
 END_TEST
 
+/* ---- a disk that hangs ---- */
+
+static atomic_bool hangs;
+static atomic_int hanging, most;
+
+static void
+hang(struct worker_job *job)
+{
+	int n = atomic_fetch_add(&hanging, 1) + 1;
+
+	if (n > atomic_load(&most))
+		atomic_store(&most, n);
+	while (atomic_load(&hangs))
+		poll(NULL, 0, 1);
+	atomic_fetch_sub(&hanging, 1);
+	run(job);
+}
+
+/* Jobs that write may fill all threads but one; those that read come to their end meanwhile, in order. */
+START_TEST(one_is_free_for_reading)
+{
+	struct workers *w = workers_new((unsigned)_i);
+	struct job *t = new_jobs(20);
+
+	atomic_store(&hangs, true);
+	atomic_store(&most, 0);
+	for (int i = 0; i < 20; i++) {
+		t[i].job.writes = i < 10;
+		if (i < 10)
+			t[i].job.run = hang;
+		workers_submit(w, &t[i].job);
+	}
+	while (ended < 10) {
+		ck_assert(is_readable(workers_fd(w), 10000));
+		workers_take(w);
+	}
+	for (int i = 0; i < 20; i++)
+		ck_assert_int_eq(t[i].ends, i < 10 ? 0 : 1);
+	while (atomic_load(&hanging) < _i - 1) /* the others do hang */
+		poll(NULL, 0, 1);
+	atomic_store(&hangs, false);
+	workers_free(&w);
+	ck_assert_int_eq(atomic_load(&most), _i - 1);
+	all_ended(t, 20);
+}
+END_TEST
+
 START_TEST(a_wake_up_is_seen_once)
 {
 	int fd = wake_new();
@@ -170,6 +217,7 @@ main(void)
 	tcase_add_loop_test(t, every_job_once, 1, 5);
 	tcase_add_loop_test(t, the_end_waits_for_all, 0, 4);
 	tcase_add_test(t, without_threads_the_test_decides);
+	tcase_add_loop_test(t, one_is_free_for_reading, 2, 5);
 	tcase_add_test(t, a_wake_up_is_seen_once);
 	suite_add_tcase(s, t);
 	srunner_run_all(r, CK_ENV);
