@@ -53,7 +53,7 @@ struct reader {
 	unsigned n;
 	/* Where the next piece begins: segment, offset, and the seq that lies before. first 0: not known. */
 	uint64_t first, at, after;
-	uint64_t retry_ms;
+	uint64_t retry_ms; /* nothing before: the disk, or memory, was short */
 };
 
 struct reader_list {
@@ -468,12 +468,12 @@ will_come(struct reader *rd)
 {
 	struct segment *g;
 
-	if (rd->n > 0)
-		return true;
 	if (rd->lane->store->now_ms < rd->retry_ms) {
 		list(rd);
 		return true;
 	}
+	if (rd->n > 0)
+		return true;
 	g = segment_by_first(rd->lane, rd->first);
 	return g != NULL && g->is_rewritten;
 }
@@ -485,6 +485,8 @@ hand_up(struct reader *rd, struct slice *left)
 	struct lane *l = rd->lane;
 	enum step result = STEP_ON;
 
+	if (l->store->now_ms < rd->retry_ms)
+		result = STEP_WAIT;
 	while (rd->wanted > 0 && l->unread > 0 && result == STEP_ON) {
 		if (left->messages == 0 || left->bytes == 0) {
 			list(rd);
@@ -494,6 +496,8 @@ hand_up(struct reader *rd, struct slice *left)
 		if (l->is_closed || l->reader != rd)
 			return true;
 	}
+	if (result == STEP_NO_MEMORY) /* the next read waits */
+		rd->retry_ms = l->store->now_ms + RETRY_MS;
 	if (result == STEP_WAIT && will_come(rd))
 		return true;
 	if (result == STEP_WAIT)

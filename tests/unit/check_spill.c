@@ -410,10 +410,11 @@ START_TEST(a_read_fails)
 }
 END_TEST
 
-/* No memory for what was read: it is there at the next read. */
+/* No memory for what was read: it is there at a later read, and nobody tries all the time. */
 START_TEST(no_memory)
 {
 	struct owner *q = &cw.q[0];
+	uint64_t until;
 
 	chain_init(9);
 	chain_start();
@@ -425,6 +426,17 @@ START_TEST(no_memory)
 	REQUIRE(lane_is_reading(q->lane));
 	chain_settle();
 	REQUIRE(!lane_is_reading(q->lane) && cw.refuse == 2 && q->loads == 1);
+	lane_read(q->lane, 10000);
+	chain_settle();
+	REQUIRE(lane_is_reading(q->lane) && cw.refuse == 2 && q->loads == 1);
+	for (until = cw.now_ms + 900; cw.now_ms < until;)
+		REQUIRE(!chain_turn());
+	REQUIRE(lane_is_reading(q->lane) && cw.refuse == 2);
+	for (until = cw.now_ms + 200; cw.now_ms < until;)
+		(void)chain_turn();
+	REQUIRE(!lane_is_reading(q->lane) && cw.refuse == 1 && q->loads == 2);
+	cw.refuse = 0;
+	cw.now_ms += 1000;
 	REQUIRE(owner_drain(q) == 1000);
 	chain_fini();
 }
