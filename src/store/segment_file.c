@@ -26,12 +26,18 @@ enum {
 /* ---- names ---- */
 
 void
-segment_name(const struct lane *l, uint64_t first, char out[SEGMENT_NAME])
+segment_name_of(struct op_lane lane, bool durable, uint64_t first, char out[SEGMENT_NAME])
 {
 	int n = snprintf(out, SEGMENT_NAME, "%s/%016" PRIx64 "-%08" PRIx32 "-%016" PRIx64 ".seg",
-	    l->durable ? "segments" : "transient", l->name.queue, l->name.lane, first);
+	    durable ? "segments" : "transient", lane.queue, lane.lane, first);
 
 	assert(n > 0 && n < SEGMENT_NAME);
+}
+
+void
+segment_name(const struct lane *l, uint64_t first, char out[SEGMENT_NAME])
+{
+	segment_name_of(l->name, l->durable, first, out);
 }
 
 static bool

@@ -2,11 +2,11 @@
  * A copy of a running node's state, which is a data folder itself:
  *
  * 1. When all that was appended so far is durable, S = the durable LSN: from here on no journal file is used again, no
- *    segment unlinked or rewritten.
+ *    segment unlinked or rewritten. Which segments there are is noted, with those that are empty and not unlinked yet.
  * 2. A worker copies the journal's files, of the last one what stands below S. They are copied because their slots are
  *    used again later; nothing below S ever changes. Then the journal may go on with its files.
- * 3. It links the segments: what counts in them never changes either. (Another file system: copies.) A file more than S
- *    knows of does no harm; one that is gone meanwhile was not needed: its last ACK is durable.
+ * 3. It links the segments: what counts in them never changes either. (Another file system: copies.) Each of them has to
+ *    be there.
  * 4. The `store` file, then the manifest, which says that all is there.
  *
  * The worker does a little at a time and comes back, so that other jobs have their turn and a node that stops does not
@@ -26,11 +26,16 @@
 
 enum { COPY_BYTES = 4 << 20, LINKS = 256 /* at a time */, TEXT = 512 };
 
-enum stage { STAGE_FOLDERS, STAGE_JOURNAL, STAGE_LIST, STAGE_SEGMENTS, STAGE_END, STAGE_OVER };
+enum stage { STAGE_FOLDERS, STAGE_JOURNAL, STAGE_SEGMENTS, STAGE_END, STAGE_OVER };
 
 struct journal_part {
 	char name[JOURNAL_NAME];
 	uint64_t end, size; /* what is copied; how long the file is */
+};
+
+struct segment_part {
+	struct op_lane lane;
+	uint64_t first;
 };
 
 struct snapshot {
@@ -48,8 +53,8 @@ struct snapshot {
 	enum stage stage;
 	struct journal_part *journal; /* owned */
 	uint32_t journals, journal_next;
-	char **segment; /* owned, as each name */
-	uint32_t segments, segments_cap, segment_next;
+	struct segment_part *segment; /* owned */
+	uint32_t segments, segment_next;
 	bool copies; /* no links to there */
 	struct file_copy copy;
 	bool is_copying;
@@ -136,44 +141,14 @@ next_journal_file(struct snapshot *n)
 	struct journal_part *j;
 
 	if (n->journal_next == n->journals) {
-		n->stage = STAGE_LIST;
+		n->stage = STAGE_SEGMENTS;
 		return;
 	}
 	j = &n->journal[n->journal_next++];
 	begin_copy(n, j->name, j->end, j->size);
 }
 
-static void
-note_segment(void *arg, const char *name, uint64_t size)
-{
-	struct snapshot *n = arg;
-	struct op_lane lane;
-	uint64_t first;
-	char *whole = xasprintf("segments/%s", name);
-
-	(void)size;
-	if (!segment_name_parse(whole, &lane, &first)) {
-		free(whole);
-		return; /* a temporary name */
-	}
-	if (n->segments == n->segments_cap) {
-		n->segments_cap = n->segments_cap == 0 ? 64 : n->segments_cap * 2;
-		n->segment = xrealloc(n->segment, n->segments_cap * sizeof *n->segment);
-	}
-	n->segment[n->segments++] = whole;
-}
-
-static void
-list_segments(struct snapshot *n)
-{
-	int e = n->disk->ops->list(n->disk, "segments", note_segment, n);
-
-	if (e != 0 && e != -ENOENT)
-		fail(n, e, "cannot list", "segments");
-	n->stage = STAGE_SEGMENTS;
-}
-
-/* The size of what was linked: a file of the same name may have taken its place since it was listed. */
+/* The size of what was linked: a file of the same name may take its place meanwhile. */
 static int
 linked_size(struct snapshot *n, const char *name, uint64_t *size)
 {
@@ -194,27 +169,31 @@ link_segment(struct snapshot *n, const char *name)
 	int e = n->copies ? -EXDEV : n->disk->ops->link(n->disk, name, to);
 	uint64_t size;
 
-	if (e == 0 && (e = linked_size(n, to, &size)) == 0)
+	if (e == 0 && (e = linked_size(n, to, &size)) == 0) {
 		manifest_add(&n->manifest, name, size);
-	else if (e == -EXDEV || e == -EPERM || e == -EOPNOTSUPP || e == -EMLINK) {
+	} else if (e == -EXDEV || e == -EPERM || e == -EOPNOTSUPP || e == -EMLINK) {
 		n->copies |= e != -EMLINK;
 		begin_copy(n, name, UINT64_MAX, 0);
-		if (n->error == -ENOENT)
-			n->error = 0;
-	} else if (e != -ENOENT)
+	} else {
 		fail(n, e, "cannot link", name);
+	}
 	free(to);
 }
 
 static void
 next_segments(struct snapshot *n)
 {
+	char name[SEGMENT_NAME];
+
 	for (int i = 0; i < LINKS && !n->is_copying && n->error == 0; i++) {
 		if (n->segment_next == n->segments) {
 			n->stage = STAGE_END;
 			return;
 		}
-		link_segment(n, n->segment[n->segment_next++]);
+		segment_name_of(n->segment[n->segment_next].lane, true,
+		    n->segment[n->segment_next].first, name);
+		n->segment_next++;
+		link_segment(n, name);
 	}
 }
 
@@ -277,7 +256,6 @@ run(struct worker_job *job)
 	switch (n->stage) {
 	case STAGE_FOLDERS: make_folders(n); break;
 	case STAGE_JOURNAL: next_journal_file(n); break;
-	case STAGE_LIST: list_segments(n); break;
 	case STAGE_SEGMENTS: next_segments(n); break;
 	case STAGE_END: end_snapshot(n); break;
 	case STAGE_OVER: break;
@@ -290,8 +268,6 @@ static void
 snapshot_free(struct snapshot *n)
 {
 	file_copy_cancel(&n->copy);
-	for (uint32_t i = 0; i < n->segments; i++)
-		free(n->segment[i]);
 	free(n->segment);
 	free(n->journal);
 	manifest_fini(&n->manifest);
@@ -375,6 +351,30 @@ note_journal(struct snapshot *n, uint64_t durable)
 	}
 }
 
+static void
+note_segments(struct snapshot *n)
+{
+	const struct chains *c = &n->store->chains;
+	const struct segment *g;
+	uint32_t most = 0;
+
+	TAILQ_FOREACH (g, &c->all, link)
+		most++;
+	TAILQ_FOREACH (g, &c->doomed, link)
+		most++;
+	n->segment = xcalloc(most + 1, sizeof *n->segment);
+	TAILQ_FOREACH (g, &c->all, link)
+		if (g->lane->durable)
+			n->segment[n->segments++] =
+			    (struct segment_part){ g->lane->name, g->first };
+	TAILQ_FOREACH (g, &c->doomed, link) {
+		struct segment_part *p = &n->segment[n->segments];
+
+		n->segments += strncmp(g->doomed_name, "segments/", 9) == 0 &&
+		               segment_name_parse(g->doomed_name, &p->lane, &p->first);
+	}
+}
+
 void
 snapshot_turn(struct store *s)
 {
@@ -397,6 +397,7 @@ snapshot_turn(struct store *s)
 	journal_hold_slots(s->journal);
 	n->holds_slots = true;
 	note_journal(n, durable);
+	note_segments(n);
 	workers_submit(s->workers, &n->job);
 }
 

@@ -99,6 +99,7 @@ void objects_forget_states(struct store *s);	/* store_linked */
 /* ---- segment_file.c ---- */
 enum { SEGMENT_BYTES = 16 << 20, SEGMENT_MESSAGES = 16384, SEGMENT_NAME = 80 };
 void segment_name(const struct lane *l, uint64_t first, char out[SEGMENT_NAME]);	/* segments/... or transient/... */
+void segment_name_of(struct op_lane lane, bool durable, uint64_t first, char out[SEGMENT_NAME]);
 /* False: this is no name of a segment file. */
 bool segment_name_parse(const char *name, struct op_lane *lane, uint64_t *first);
 

@@ -236,6 +236,40 @@ START_TEST(test_snapshot_to_another_file_system)
 }
 END_TEST
 
+/* Whenever somebody takes a segment away, the snapshot has it or fails. */
+START_TEST(test_a_segment_is_taken_away)
+{
+	char name[SEGMENT_NAME], path[200];
+	int steps = _i;
+
+	fill();
+	begin_snapshot(snapshot_path);
+	segment_name(lane_at(7), lane_at(7)->segment[0]->first, name);
+	for (; steps > 0 && done_calls == 0; steps--) {
+		(void)workers_step(rw.workers, 0);
+		workers_take(rw.workers);
+	}
+	snprintf(path, sizeof path, "%s/%s", rw.folder, name);
+	ck_assert_int_eq(unlink(path), 0);
+	settle(50);
+	ck_assert_int_eq(done_calls, 1);
+	snprintf(path, sizeof path, "%s/%s", snapshot_path, name);
+	if (done_error == 0) {
+		ck_assert_int_eq(access(path, F_OK), 0);
+		ck_assert_msg(store_check(snapshot_path, say, NULL) == 0, "%s", said);
+	} else {
+		ck_assert_int_eq(done_error, -ENOENT);
+		ck_assert_ptr_nonnull(strstr(done_text, name));
+		ck_assert_int_ne(access(path, F_OK), 0);
+	}
+	ck_assert(_i > 0 || done_error != 0);
+	ck_assert(_i < 29 || done_error == 0);
+	store_close();
+	drop_items();
+	clean_up();
+}
+END_TEST
+
 START_TEST(test_refusals)
 {
 	char path[120];
@@ -505,6 +539,7 @@ main(void)
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, test_snapshot_is_the_state_at_its_beginning);
 	tcase_add_test(t, test_snapshot_to_another_file_system);
+	tcase_add_loop_test(t, test_a_segment_is_taken_away, 0, 30);
 	tcase_add_test(t, test_refusals);
 	tcase_add_test(t, test_cancel);
 	tcase_add_test(t, test_check_changes_nothing_and_finds_damage);
