@@ -466,8 +466,9 @@ segment_finish(struct segment_writer *w, bool sync)
 		return;
 	if (sync && w->error == 0 && !MUTANT(SEGMENT)) {
 		w->error = w->disk->ops->sync(w->file);
+		/* No file whose sync failed is synced again. A full disk has its messages in the journal. */
 		if (w->error == -ENOMEM || w->error == -EMFILE || w->error == -ENFILE)
-			w->error = -EIO; /* no sync that failed is tried again */
+			w->error = -EIO;
 	}
 	w->disk->ops->close(w->file);
 	w->file = NULL;

@@ -7,8 +7,9 @@
  *		into its exceptions; SEG is appended and applied (slots go, chain end moves), items are let go	enter_file
  *
  * A crash before SEG is durable: the journal still has every message, the file has no SEG (or its SEG an earlier end), and
- * what it has too much does not count. The disk is full: the files written so far enter, the rest stays as it was and is
- * tried again after a second. A sync or write that fails otherwise ends the node.
+ * what it has too much does not count. The disk is full, as a write or a sync says: the files that are whole enter, the
+ * rest stays in the journal and is put into another file after a second. A sync or write that fails otherwise ends the
+ * node.
  *
  * The last file may be the lane's last segment, continued. Nothing below the end of its newest SEG changes; it is not
  * doomed or rewritten meanwhile. */
@@ -65,6 +66,7 @@ struct spill {
 	struct rangeset acked; /* lanes that are not durable: gone since the start */
 	uint64_t bytes;        /* written */
 	int error;             /* of what came after the last of the files */
+	bool continued_failed; /* then nothing is added to that file any more */
 };
 
 TAILQ_HEAD(spill_queue, spill);
@@ -141,6 +143,8 @@ end_file(struct spill *sp, struct segment_writer *w)
 		sp->files++;
 	else if (!f->is_continued)
 		(void)w->disk->ops->unlink(w->disk, f->name);
+	else
+		sp->continued_failed = true;
 }
 
 static bool
@@ -186,12 +190,29 @@ write_item(struct spill *sp, struct segment_writer *w, uint32_t i)
 	sp->bytes += size;
 }
 
+/* Of the new files. Without a name on disk none of them counts. */
+static void
+sync_names(struct spill *sp)
+{
+	struct disk *d = sp->store->disk;
+	uint32_t continued = sp->files > 0 && sp->file[0].is_continued;
+	int error;
+
+	if (sp->files == continued)
+		return;
+	error = d->ops->sync_folder(d, "segments");
+	if (error == 0)
+		return;
+	sp->error = error;
+	while (sp->files > continued)
+		(void)d->ops->unlink(d, sp->file[--sp->files].name);
+}
+
 static void
 spill_run(struct worker_job *job)
 {
 	struct spill *sp = container_of(job, struct spill, job);
 	struct disk *d = sp->store->disk;
-	bool has_new = false;
 	struct segment_writer w;
 	uint32_t i;
 
@@ -202,16 +223,8 @@ spill_run(struct worker_job *job)
 	if (sp->error == 0)
 		end_file(sp, &w);
 	segment_writer_fini(&w);
-	for (i = 0; i < sp->files; i++)
-		has_new |= !sp->file[i].is_continued;
-	if (has_new && sp->lane->durable && !MUTANT(SEGMENT_NAME)) {
-		int error = d->ops->sync_folder(d, "segments");
-
-		if (error != 0) {
-			sp->error = -EIO;
-			sp->files = 0;
-		}
-	}
+	if (sp->lane->durable && !MUTANT(SEGMENT_NAME))
+		sync_names(sp);
 }
 
 static void
@@ -617,6 +630,7 @@ release_continued(struct spill *sp)
 	if (g == NULL)
 		return;
 	sp->continued = NULL;
+	g->is_closed |= sp->continued_failed;
 	g->is_appended = false;
 	g->users--;
 	if (!g->is_doomed && g->live == 0 && g->acks.n == 0)

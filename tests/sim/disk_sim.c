@@ -47,6 +47,7 @@ struct disk_sim {
 	    [GRAVES]; /* what files held that were removed: a new file may show it where it was not synced */
 	uint32_t graves;
 	uint64_t cut_in, fail_sync_in, fail_write_in, fail_read_in;
+	int sync_error; /* of the next sync that fails; 0: -EIO */
 	bool cut_counts_reads, is_dead;
 	unsigned open_files;
 	struct disk_sim_counts counts;
@@ -380,7 +381,7 @@ sim_sync(struct disk_file *f)
 		d->counts.failed_syncs++;
 		how = (enum settle)rnd(&d->rnd, SETTLES);
 		inode_settle(f->inode, &d->rnd, how, stale(d, &d->rnd));
-		return -EIO;
+		return d->sync_error != 0 ? d->sync_error : -EIO;
 	}
 	inode_write_out(f->inode);
 	return 0;
@@ -657,6 +658,7 @@ revive(struct disk_sim *d)
 	assert(d->open_files == 0);
 	d->is_dead = false;
 	d->cut_in = d->fail_read_in = d->fail_write_in = d->fail_sync_in = 0;
+	d->sync_error = 0;
 }
 
 void
@@ -714,6 +716,12 @@ void
 disk_sim_fail_sync(struct disk *d, uint64_t n)
 {
 	sim_of(d)->fail_sync_in = n;
+}
+
+void
+disk_sim_sync_error(struct disk *d, int error)
+{
+	sim_of(d)->sync_error = error;
 }
 
 void

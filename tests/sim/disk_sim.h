@@ -28,6 +28,7 @@ void disk_sim_kill(struct disk *d);
 
 /* The n-th sync of a file, write or read from now on fails once with -EIO; 0: none. */
 void disk_sim_fail_sync(struct disk *d, uint64_t n);
+void disk_sim_sync_error(struct disk *d, int error); /* what syncs that fail say from now on, until a restart */
 void disk_sim_fail_write(struct disk *d, uint64_t n);
 void disk_sim_fail_read(struct disk *d, uint64_t n);
 void disk_sim_set_capacity(struct disk *d, uint64_t bytes);

@@ -205,6 +205,48 @@ START_TEST(a_sync_fails)
 }
 END_TEST
 
+/* It is the sync that says that the disk is full: the messages stay, and go into another file than the one whose sync
+ * failed, new or continued. */
+START_TEST(a_sync_has_no_room)
+{
+	struct owner *q = &cw.q[0];
+	bool is_continued = _i & 1;
+	uint64_t count;
+
+	chain_init((uint64_t)_i);
+	chain_start();
+	publish_many(q, 200, 400);
+	chain_settle();
+	if (is_continued) {
+		REQUIRE(lane_spill(q->lane, q->lane->bytes / 2));
+		chain_settle();
+		REQUIRE(q->lane->segments == 1 && q->lane->live > 0);
+	}
+	count = q->lane->live;
+	REQUIRE(lane_spill(q->lane, 0));
+	disk_sim_sync_error(cw.disk, _i & 2 ? -EDQUOT : -ENOSPC);
+	disk_sim_fail_sync(cw.disk, 1);
+	while (workers_step(cw.workers, 0))
+		;
+	workers_take(cw.workers);
+	chain_settle();
+	REQUIRE(store_failed(cw.store) == 0);
+	REQUIRE(q->lane->live == count && q->lane->segments == is_continued);
+	REQUIRE(files_in("segments") == is_continued);
+	cw.now_ms += 2000;
+	chain_settle();
+	REQUIRE(lane_spill(q->lane, 0));
+	chain_settle();
+	REQUIRE(q->lane->live == 0 && q->lane->segments == 1u + is_continued);
+	chain_check();
+	chain_is_durable();
+	chain_crash((uint64_t)_i);
+	chain_start();
+	REQUIRE(owner_drain(q) == 200);
+	chain_fini();
+}
+END_TEST
+
 /* The lane goes at each point of a spill and of a read. */
 START_TEST(closed_meanwhile)
 {
@@ -633,6 +675,7 @@ main(void)
 	tcase_add_test(t, big_bodies);
 	tcase_add_test(t, the_disk_is_full);
 	tcase_add_test(t, a_sync_fails);
+	tcase_add_loop_test(t, a_sync_has_no_room, 0, 16);
 	tcase_add_loop_test(t, closed_meanwhile, 0, 12);
 	tcase_add_loop_test(t, acknowledged_meanwhile, 0, 8);
 	tcase_add_loop_test(t, emptied_while_continued, 0, 2);
