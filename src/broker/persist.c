@@ -181,18 +181,6 @@ on_lost(struct lane *l, uint64_t count, uint64_t bytes)
 	strand_lost(lane_owner(l), count, bytes);
 }
 
-const struct store_ops persist_store_ops = {
-	.make = on_make,
-	.ref = on_ref,
-	.unref = on_unref,
-	.describe = on_describe,
-	.body_size = on_body_size,
-	.spilled = on_spilled,
-	.loaded = on_loaded,
-	.load_done = on_load_done,
-	.lost = on_lost,
-};
-
 void
 persist_message(struct broker *b, struct msg *m, struct queue *const *queue, uint32_t n,
     struct store_wait *wait)
@@ -318,8 +306,8 @@ persist_queue_lane(struct queue *q)
 		lane_set_sync(s->lane, sync);
 }
 
-void
-persist_queue(struct queue *q)
+static void
+put_queue(struct queue *q)
 {
 	struct definition d = { 0 };
 
@@ -330,6 +318,12 @@ persist_queue(struct queue *q)
 	definition_put_number(&d, DEF_FLAGS, q->auto_delete ? DEF_AUTO_DELETE : 0u);
 	put_table(&d, q->arguments);
 	put(q->broker, OBJECT_QUEUE, q->id, &d);
+}
+
+void
+persist_queue(struct queue *q)
+{
+	put_queue(q);
 	persist_queue_lane(q);
 }
 
@@ -385,6 +379,55 @@ persist_binding_gone(struct binding *b)
 	if (binding_is_kept(b))
 		store_gone(b->source->vhost->broker->store, OBJECT_BINDING, b->id);
 }
+
+static void
+put_bindings_again(const struct store *s, struct exchange *x)
+{
+	struct binding *bind;
+
+	LIST_FOREACH (bind, &x->bindings, source_link)
+		if (store_is_lost(s, OBJECT_BINDING, bind->id))
+			persist_binding(bind);
+}
+
+/* What the store says it lost, as it is now. This happens when a disk has lost what it had, and never else: so all are
+ * asked, at once. */
+static void
+on_put_again(void *arg)
+{
+	struct broker *b = arg;
+	struct exchange *x, *next_x;
+	struct vhost *vh, *next;
+	struct queue *q;
+
+	HASH_ITER(hh, b->vhosts, vh, next)
+	{
+		if (store_is_lost(b->store, OBJECT_VHOST, vh->id))
+			persist_vhost(vh);
+		HASH_ITER(hh, vh->exchanges, x, next_x)
+		{
+			if (store_is_lost(b->store, OBJECT_EXCHANGE, x->id))
+				persist_exchange(x);
+			put_bindings_again(b->store, x);
+		}
+	}
+	TAILQ_FOREACH (q, &b->queues, all_link)
+		if (store_is_lost(b->store, OBJECT_QUEUE, q->id))
+			put_queue(q);
+}
+
+const struct store_ops persist_store_ops = {
+	.make = on_make,
+	.ref = on_ref,
+	.unref = on_unref,
+	.describe = on_describe,
+	.body_size = on_body_size,
+	.spilled = on_spilled,
+	.loaded = on_loaded,
+	.load_done = on_load_done,
+	.lost = on_lost,
+	.put_again = on_put_again,
+};
 
 /* ---- waiting ---- */
 

@@ -18,6 +18,7 @@ struct object_key {
 struct object {
 	struct object_key key;
 	uint64_t lsn;   /* of its newest PUT, held; LSN_OPEN; 0: that was damaged */
+	bool is_told;   /* that a restart loses it */
 	uint8_t *state; /* owned; NULL after store_linked() */
 	size_t n;       /* bytes of its state */
 	UT_hash_handle hh;
@@ -132,20 +133,25 @@ store_put(struct store *s, enum object_kind kind, uint64_t id, struct span state
 }
 
 void
-store_gone(struct store *s, enum object_kind kind, uint64_t id)
+object_gone(struct store *s, enum object_kind kind, uint64_t id)
 {
 	struct op_object o = { kind, id, { NULL, 0 } };
 	uint64_t lsn;
 	uint8_t *p;
 
-	if (!object_exists(s, kind, id))
-		return;
 	if (kind == OBJECT_QUEUE)
 		store_flush(s);
 	p = store_append(s, (uint32_t)op_object_size(&o), 1, now, &lsn);
 	op_gone_encode(&o, p);
 	apply_gone(s, &o);
 	was_appended(s, kind, id, lsn);
+}
+
+void
+store_gone(struct store *s, enum object_kind kind, uint64_t id)
+{
+	if (object_exists(s, kind, id))
+		object_gone(s, kind, id);
 }
 
 void
@@ -195,22 +201,54 @@ objects_forget_states(struct store *s)
 	}
 }
 
-void
-objects_lost(struct store *s, uint32_t file)
+bool
+store_is_lost(const struct store *s, enum object_kind kind, uint64_t id)
+{
+	const struct object *o = find(s, kind, id);
+
+	return o != NULL && o->lsn == 0;
+}
+
+static void
+tell_lost(struct store *s, uint32_t file)
 {
 	struct object *o, *next;
 
 	HASH_ITER(hh, s->objects, o, next)
 	{
-		if (o->lsn == 0 || o->lsn == LSN_OPEN || lsn_file(o->lsn) != file)
+		if (o->lsn != 0 || o->is_told)
 			continue;
 		log_error("store: object %" PRIu64 " of kind %" PRIu64
-		          " was damaged in journal file %" PRIu32 ", offset %" PRIu32
+		          " was damaged in journal file %" PRIu32
 		          "; it is as it was, but a restart loses it",
-		    o->key.id, o->key.kind, file, lsn_at(o->lsn));
+		    o->key.id, o->key.kind, file);
 		s->stats.damaged++;
-		lane_move_hold(s, &o->lsn, 0);
+		o->is_told = true;
 	}
+}
+
+void
+objects_lost(struct store *s, uint32_t file)
+{
+	struct object *o, *next;
+	uint64_t n = 0;
+
+	HASH_ITER(hh, s->objects, o, next)
+	{
+		if (o->lsn == 0 || o->lsn == LSN_OPEN || lsn_file(o->lsn) != file)
+			continue;
+		lane_move_hold(s, &o->lsn, 0);
+		o->is_told = false;
+		n++;
+	}
+	if (n == 0)
+		return;
+	log_warning("store: the records of %" PRIu64 " objects in journal file %" PRIu32
+	            " were damaged; they are written again",
+	    n, file);
+	if (s->ops->put_again != NULL)
+		s->ops->put_again(s->arg);
+	tell_lost(s, file);
 }
 
 void

@@ -15,7 +15,12 @@
 #include "store/segment_file.h"
 #include "store/store_priv.h"
 
-enum { JOURNAL_FILE_MIN = 1 << 20, JOURNAL_FILE_MAX = 32 << 20, DISK_SHARE = 16 };
+enum {
+	JOURNAL_FILE_MIN = 1 << 20,
+	JOURNAL_FILE_MAX = 32 << 20,
+	DISK_SHARE = 16,
+	ORPHANS_SAID = 20 /* lines */
+};
 
 static int
 fail(char err[STORE_ERROR], int error, const char *what)
@@ -366,10 +371,27 @@ lane_each(struct lane *l, lane_entry_fn *f, void *arg)
 	}
 }
 
+/* Its queue's record was damaged, or could not be used. */
+static void
+orphan_goes(struct store *s, const struct lane *l, unsigned *said)
+{
+	uint64_t n = l->live + l->unread;
+
+	if (n == 0)
+		return;
+	s->stats.damaged_messages += n;
+	if (++*said <= ORPHANS_SAID)
+		log_error("store: queue %" PRIu64 " lane %" PRIu32 " has %" PRIu64
+		          " messages, but there is no such queue; they are lost",
+		    l->name.queue, l->name.lane, n);
+	object_gone(s, OBJECT_QUEUE, l->name.queue); /* or the next start would find them again */
+}
+
 void
 store_linked(struct store *s)
 {
 	struct lane *l, *next;
+	unsigned said = 0;
 
 	objects_forget_states(s);
 	HASH_ITER(hh, s->lanes, l, next)
@@ -378,6 +400,9 @@ store_linked(struct store *s)
 			continue;
 		for (uint32_t i = 0; i < l->segments; i++)
 			l->segment[i]->is_damaged |= s->stats.damaged > 0;
+		orphan_goes(s, l, &said);
 		lane_close(&l);
 	}
+	if (said > ORPHANS_SAID)
+		log_error("store: so it is with %u more lanes", said - ORPHANS_SAID);
 }

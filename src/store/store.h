@@ -60,6 +60,9 @@ struct store_ops {
 	void (*load_done)(struct lane *l);
 	/* Messages that were damaged and are skipped: the owner's counts change. */
 	void (*lost)(struct lane *l, uint64_t count, uint64_t bytes);
+	/* The newest records of objects were damaged while the node runs: the owner calls store_put() for every one that
+	 * store_is_lost(), as it is now. NULL: it cannot. */
+	void (*put_again)(void *arg);
 };
 
 struct store *store_new(const struct store_config *c, struct disk *d, struct workers *w, const struct store_ops *ops,
@@ -85,7 +88,8 @@ typedef void lane_entry_fn(void *arg, uint64_t seq, void *item, const struct op_
 /* Its messages that are in memory (beyond the chain), ascending; the reference moves to the owner. Once. m: arrived,
  * expires, due, flags only. */
 void lane_each(struct lane *l, lane_entry_fn *f, void *arg);
-/* What nobody asked for with lane_open() or an object is gone: lanes, segments. */
+/* What nobody asked for with lane_open() or an object is gone: lanes, segments. Messages in them were of queues whose
+ * records were damaged: they are told and counted (stats.damaged_messages). */
 void store_linked(struct store *s);
 
 /* ---- lanes ---- */
@@ -157,6 +161,7 @@ uint64_t lane_expire_unread(struct lane *l, uint64_t now_ms, uint64_t *bytes);
  * last is the caller's to know. */
 void store_put(struct store *s, enum object_kind kind, uint64_t id, struct span state);
 void store_gone(struct store *s, enum object_kind kind, uint64_t id);
+bool store_is_lost(const struct store *s, enum object_kind kind, uint64_t id);
 /* Of the last PUT or GONE, whoever made it; lsn 0 when it is durable. */
 struct store_wait store_objects_wait(const struct store *s);
 

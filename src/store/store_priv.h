@@ -88,9 +88,10 @@ void object_set_lsn(struct store *s, enum object_kind kind, uint64_t id, uint64_
 
 /* The object's newest PUT, 0 when there is none (roll: is this record it?). */
 uint64_t object_lsn(const struct store *s, enum object_kind kind, uint64_t id);
+void object_gone(struct store *s, enum object_kind kind, uint64_t id);	/* also of one that is not known */
 void object_put_again(struct store *s, const struct op_object *o);	/* roll: the same bytes, moved */
-/* Roll: the PUTs that stand in this journal file cannot be read any more, and nobody else has the state: their holds are
- * dropped, each is logged and counted (stats.damaged). */
+/* Roll: the PUTs that stand in this journal file cannot be read any more. Their holds are dropped, the owner is asked to
+ * put them again; what it does not is logged, and counted (stats.damaged). */
 void objects_lost(struct store *s, uint32_t file);
 void objects_free(struct store *s);
 bool object_exists(const struct store *s, enum object_kind kind, uint64_t id);

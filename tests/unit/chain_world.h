@@ -220,7 +220,7 @@ owner_lost(struct lane *l, uint64_t count, uint64_t bytes)
 }
 
 static const struct store_ops chain_ops = { item_make, item_ref, item_unref, item_describe, item_body_size,
-	owner_spilled, owner_loaded, owner_load_done, owner_lost };
+	owner_spilled, owner_loaded, owner_load_done, owner_lost, NULL };
 
 /* ---- the store's life ---- */
 

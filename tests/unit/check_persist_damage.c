@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What becomes of a broker's objects when the disk loses their records. */
+#include <check.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "broker/binding.h"
+#include "broker/exchange.h"
+#include "tests/unit/persist_world.h"
+
+static struct node n;
+
+static void
+no_sessions(void)
+{
+}
+
+/* A record in every 100 bytes is damaged, so none of the file is left. */
+static void
+damage(uint32_t file)
+{
+	char name[JOURNAL_NAME], *path;
+	uint8_t byte;
+	int fd;
+
+	ck_assert(journal_file_name(n.w.broker->store->journal, file, name));
+	path = xasprintf("%s/%s", n.folder, name);
+	fd = open(path, O_RDWR);
+	ck_assert_int_ge(fd, 0);
+	for (off_t at = FILE_HEADER; pread(fd, &byte, 1, at) == 1; at += 20) {
+		byte ^= 4;
+		ck_assert_int_eq(pwrite(fd, &byte, 1, at), 1);
+	}
+	close(fd);
+	free(path);
+}
+
+/* Messages pass through the queue until the journal is so far. */
+static void
+flow(struct queue *q, uint32_t (*where)(const struct journal *), uint32_t past)
+{
+	for (int i = 0; where(n.w.broker->store->journal) <= past; i++) {
+		ck_assert_int_lt(i, 200);
+		for (uint64_t k = 0; k < 100; k++)
+			(void)node_publish(&n, q, persistent_msg(k, 1000), 0);
+		ck_assert_uint_eq(queue_purge(q), 100);
+		n.w.broker->now_ms += 1000;
+		node_settle(&n);
+	}
+}
+
+START_TEST(put_again_from_memory)
+{
+	struct exchange_spec xs = {
+		.name = SPAN_LIT("x"), .type = SPAN_LIT("topic"), .durable = true
+	};
+	struct exchange *x = NULL;
+	struct vhost *vh;
+	uint32_t file;
+
+	node_init(&n);
+	vh = vhost_add(n.w.broker, "v");
+	ck_assert_ptr_null(exchange_declare(n.w.vhost, &xs, &x));
+	ck_assert_ptr_null(binding_add(x, node_queue(&n, "q", true), NULL, SPAN_LIT("a.#"), NULL));
+	for (uint64_t k = 0; k < 10; k++)
+		(void)node_publish(
+		    &n, queue_find(n.w.vhost, SPAN_LIT("q")), persistent_msg(k, 8), 0);
+	node_settle(&n);
+	file = journal_current(n.w.broker->store->journal);
+	flow(node_queue(&n, "busy", true), journal_current, file);
+	damage(file);
+	flow(queue_find(n.w.vhost, SPAN_LIT("busy")), journal_oldest, file);
+	ck_assert_uint_gt(n.w.broker->store->stats.damaged, 0);
+	node_restart(&n, false, n.w.broker->now_ms, no_sessions);
+	ck_assert_uint_eq(n.report.damaged, 0);
+	ck_assert_uint_eq(n.w.broker->stats.bindings, 1);
+	vh = vhost_find(n.w.broker, SPAN_LIT("v"));
+	ck_assert_ptr_nonnull(vh);
+	x = exchange_find(n.w.vhost, SPAN_LIT("x"));
+	ck_assert_ptr_nonnull(x);
+	ck_assert_uint_eq(x->binding_count, 1);
+	ck_assert_uint_eq(queue_find(n.w.vhost, SPAN_LIT("q"))->ready, 10);
+	node_fini(&n);
+}
+END_TEST
+
+/* A lane whose queue nobody knows: its messages go, but not in silence. */
+START_TEST(messages_without_a_queue_are_counted)
+{
+	struct lane_place place = { .seq = 1 };
+	struct msg *m = persistent_msg(1, 8);
+
+	node_init(&n);
+	place.lane = lane_open(n.w.broker->store, 77777, 0, true, NULL);
+	(void)store_publish(n.w.broker->store, &place, 1, m);
+	(void)store_wait_all(n.w.broker->store);
+	node_settle(&n);
+	node_restart(&n, false, n.w.broker->now_ms, no_sessions);
+	msg_unref(&m);
+	ck_assert_uint_eq(n.report.messages, 1);
+	ck_assert_uint_eq(n.w.broker->store->stats.damaged_messages, 1);
+	ck_assert_uint_eq(n.w.broker->stats.messages_ready, 0);
+	node_restart(&n, true, n.w.broker->now_ms, no_sessions);
+	ck_assert_uint_eq(n.report.messages, 0); /* once */
+	node_fini(&n);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("persist_damage");
+	TCase *t = tcase_create("persist_damage");
+	SRunner *r = srunner_create(s);
+	int failed;
+
+	tcase_set_timeout(t, 60);
+	tcase_add_test(t, put_again_from_memory);
+	tcase_add_test(t, messages_without_a_queue_are_counted);
+	suite_add_tcase(s, t);
+	srunner_run_all(r, CK_ENV);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
