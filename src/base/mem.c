@@ -230,6 +230,7 @@ mem_kind_name(enum mem_kind kind)
 		[MEM_INPUT] = "input",
 		[MEM_TOPOLOGY] = "topology",
 		[MEM_JOURNAL] = "journal",
+		[MEM_WINDOWS] = "windows",
 	};
 
 	assert(kind < MEM_KINDS);

@@ -51,6 +51,7 @@ enum mem_kind {
 	MEM_INPUT,   /* incomplete frames and frames of parked channels */
 	MEM_TOPOLOGY, /* what clients declared: queues, exchanges, bindings, consumers */
 	MEM_JOURNAL,  /* records that are not written yet */
+	MEM_WINDOWS,  /* keys that deduplication remembers */
 	MEM_KINDS
 };
 extern uint64_t mem_held[MEM_KINDS];

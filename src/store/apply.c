@@ -188,6 +188,7 @@ union any_op {
 	struct op_mark mark;
 	struct op_object object;
 	struct op_seg seg;
+	struct op_dedup dedup;
 };
 
 static int
@@ -201,7 +202,7 @@ decode(const struct op *op, union any_op *out)
 	case OP_PUT:
 	case OP_GONE: return op_object_decode(op->body, &out->object);
 	case OP_SEG: return op_seg_decode(op->body, &out->seg);
-	case OP_DEDUP: break;
+	case OP_DEDUP: return op_dedup_decode(op->body, &out->dedup);
 	}
 	return -EPROTONOSUPPORT;
 }
@@ -241,7 +242,7 @@ apply_one(struct store *s, const struct op *op, const union any_op *o, uint64_t 
 		saw_id(s, o->object.id);
 		apply_gone(s, &o->object);
 		break;
-	case OP_DEDUP: break;
+	case OP_DEDUP: apply_dedup(s, &o->dedup, lsn); break;
 	}
 	return 0;
 }

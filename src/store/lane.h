@@ -187,6 +187,7 @@ void apply_state(struct lane *l, const struct op_state_change *c);
 void apply_mark(struct lane *l, const struct op_mark *m, uint64_t lsn);
 /* Entries up to last leave memory, the file is used. */
 void apply_seg(struct lane *l, const struct op_seg *g, uint64_t lsn);
+void apply_dedup(struct store *s, const struct op_dedup *d, uint64_t lsn);	/* window.c */
 void apply_put(struct store *s, const struct op_object *o, uint64_t lsn);
 void apply_gone(struct store *s, const struct op_object *o);
 int apply_record(struct store *s, uint64_t lsn, struct span payload) MUSTUSE;	/* recovery: all of a record; 0 or -errno */

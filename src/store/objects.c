@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "store/lane.h"
 #include "store/store_priv.h"
+#include "store/window_priv.h"
 
 struct object_key {
 	uint64_t kind, id;
@@ -96,11 +97,17 @@ void
 apply_gone(struct store *s, const struct op_object *gone)
 {
 	struct object *o = find(s, gone->kind, gone->id);
+	struct window *w;
 
 	if (o != NULL)
 		free_object(s, o);
 	/* Live, their owner closes them. Delay buckets, which have any number, go in store_linked(). */
-	if (gone->kind != OBJECT_QUEUE || !s->recovering)
+	if (!s->recovering)
+		return;
+	w = window_find(s, gone->id);
+	if (w != NULL)
+		window_close(&w);
+	if (gone->kind != OBJECT_QUEUE)
 		return;
 	for (uint32_t number = 0; number <= s->top_lane; number++) {
 		struct lane *l = lane_find(s, (struct op_lane){ gone->id, number });

@@ -11,6 +11,7 @@
  *	SEG	queue 8, lane 4, removed 4, exceptions 4, zero 4, first 8, last 8, end 8, live 8, bytes 8,
  *		latest expiry 8; removed (first 8, last 8); exceptions (first 8, last 8, redelivered 4, deliveries 4,
  *		acquired 4, zero 4)
+ *	DEDUP	owner 8, first 8, size 4, keys 4; keys (hash 16, at 8)
  * A change raises the operation's version, and the decoder goes on reading the older ones. */
 #include "store/op.h"
 
@@ -27,7 +28,9 @@ enum {
 	RANGE_SIZE = 16,
 	OBJECT_FIXED = 16,
 	SEG_FIXED = 72,
-	EXCEPTION_SIZE = 32
+	EXCEPTION_SIZE = 32,
+	DEDUP_FIXED = 24,
+	KEY_SIZE = 24
 };
 
 /* ---- numbers ---- */
@@ -257,6 +260,29 @@ op_seg_encode(const struct op_seg *s, uint8_t *to)
 	return p;
 }
 
+size_t
+op_dedup_size(uint32_t keys)
+{
+	return OP_HEADER + DEDUP_FIXED + (size_t)keys * KEY_SIZE;
+}
+
+uint8_t *
+op_dedup_encode(const struct op_dedup *d, uint8_t *to)
+{
+	uint8_t *p = put_header(to, OP_DEDUP, op_dedup_size(d->keys));
+
+	p = put64(p, d->owner);
+	p = put64(p, d->first);
+	p = put32(p, d->size);
+	p = put32(p, d->keys);
+	for (uint32_t i = 0; i < d->keys; i++) {
+		p = put64(p, d->key[i].hash[0]);
+		p = put64(p, d->key[i].hash[1]);
+		p = put64(p, d->key[i].at_ms);
+	}
+	return p;
+}
+
 /* ---- decoding ---- */
 
 bool
@@ -274,7 +300,7 @@ op_next(struct span payload, size_t *at, struct op *out, int *error)
 		}
 		flags = (uint16_t)(p[2] | p[3] << 8);
 		*at += OP_HEADER + get32(p + 4);
-		if (p[0] >= OP_MSG && p[0] <= OP_SEG && p[1] == OP_VERSION) {
+		if (p[0] >= OP_MSG && p[0] <= OP_DEDUP && p[1] == OP_VERSION) {
 			out->kind = (enum op_kind)p[0];
 			out->flags = flags;
 			out->body = span_of(p + OP_HEADER, get32(p + 4));
@@ -495,5 +521,42 @@ op_seg_decode(struct span body, struct op_seg *out)
 	if (s.live != s.last - s.first + 1 - removed)
 		return -EBADMSG;
 	*out = s;
+	return 0;
+}
+
+void
+op_key(const uint8_t *raw, uint32_t i, struct op_key *out)
+{
+	const uint8_t *p = raw + (size_t)i * KEY_SIZE;
+
+	out->hash[0] = get64(p);
+	out->hash[1] = get64(p + 8);
+	out->at_ms = get64(p + 16);
+}
+
+int
+op_dedup_decode(struct span body, struct op_dedup *out)
+{
+	const uint8_t *p = body.p;
+	struct op_dedup d = { 0 };
+	struct op_key key;
+
+	if (body.n < DEDUP_FIXED)
+		return -EBADMSG;
+	d.owner = get64(p);
+	d.first = get64(p + 8);
+	d.size = get32(p + 16);
+	d.keys = get32(p + 20);
+	d.raw = p + DEDUP_FIXED;
+	if (d.size == 0 || d.size > OP_DEDUP_MAX || d.keys == 0 ||
+	    body.n - DEDUP_FIXED != (uint64_t)d.keys * KEY_SIZE || !is_seq(d.first) ||
+	    d.keys - 1 > SEQ_MAX - d.first)
+		return -EBADMSG;
+	for (uint32_t i = 0; i < d.keys; i++) {
+		op_key(d.raw, i, &key);
+		if (key.at_ms == 0)
+			return -EBADMSG;
+	}
+	*out = d;
 	return 0;
 }

@@ -123,6 +123,22 @@ struct op_seg {
 size_t op_seg_size(const struct op_seg *s);
 uint8_t *op_seg_encode(const struct op_seg *s, uint8_t *to);
 
+/* DEDUP: keys that a window (window.h) of this owner remembers, under the numbers first, first + 1, ... */
+struct op_key {
+	uint64_t hash[2];
+	uint64_t at_ms;	/* when it came; never 0 */
+};
+enum { OP_DEDUP_MAX = 10000000 };	/* size of a window */
+struct op_dedup {
+	uint64_t owner, first;
+	uint32_t size;	/* of the window: numbers that are so far behind the last one count no more */
+	uint32_t keys;
+	const struct op_key *key;	/* encode */
+	const uint8_t *raw;		/* decode: op_key() */
+};
+size_t op_dedup_size(uint32_t keys);
+uint8_t *op_dedup_encode(const struct op_dedup *d, uint8_t *to);
+
 /* Decoding. Walks the operations of a payload: false at the end; *error set to -EBADMSG (form) or -EPROTONOSUPPORT (an
  * unknown kind or version that may not be skipped). *at starts at 0. */
 struct op {
@@ -137,6 +153,8 @@ int op_state_decode(struct span body, struct op_state_change *out) MUSTUSE;
 int op_mark_decode(struct span body, struct op_mark *out) MUSTUSE;
 int op_object_decode(struct span body, struct op_object *out) MUSTUSE;	/* a kind not known yet: -EPROTONOSUPPORT */
 int op_seg_decode(struct span body, struct op_seg *out) MUSTUSE;
+int op_dedup_decode(struct span body, struct op_dedup *out) MUSTUSE;
+void op_key(const uint8_t *raw, uint32_t i, struct op_key *out);
 void op_range(const uint8_t *raw, uint32_t i, struct range *out);	/* decode checked: first <= last, ascending */
 void op_exception(const uint8_t *raw, uint32_t i, struct op_seg_exception *out);
 

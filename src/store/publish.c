@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "store/lane.h"
 #include "store/store_priv.h"
+#include "store/window_priv.h"
 
 enum {
 	FAN_OUT_MIN = 16,
@@ -18,8 +19,9 @@ enum {
 };
 
 struct pending {
-	struct lane *lane; /* NULL: an object */
-	uint64_t seq;      /* or its id */
+	struct lane *lane;     /* NULL: a window, or an object */
+	struct window *window; /* or NULL */
+	uint64_t seq;          /* or the object's id */
 	enum object_kind kind;
 };
 
@@ -124,6 +126,27 @@ record_forget(struct store *s, const struct lane *l)
 }
 
 void
+record_remember_window(struct store *s, struct window *w)
+{
+	uint32_t n = s->record.pendings;
+
+	/* Many keys of one window come after one another. */
+	if (n == 0 || s->record.pending[n - 1].window != w)
+		remember(s, (struct pending){ .window = w });
+}
+
+void
+record_forget_window(struct store *s, const struct window *w)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < s->record.pendings; i++)
+		if (s->record.pending[i].window != w)
+			s->record.pending[kept++] = s->record.pending[i];
+	s->record.pendings = kept;
+}
+
+void
 record_free(struct store *s)
 {
 	assert(!s->record.is_open);
@@ -153,14 +176,20 @@ store_begin(struct store *s)
 	s->record.sync = (struct sync_setting){ 0 };
 }
 
-/* What was made in the record stands at lsn. */
+/* What was made in the record stands where `wait` says. */
 static void
-settle_pending(struct store *s, uint64_t lsn)
+settle_pending(struct store *s, struct store_wait wait)
 {
+	uint64_t lsn = wait.lsn;
+
 	for (uint32_t i = 0; i < s->record.pendings; i++) {
 		const struct pending *w = &s->record.pending[i];
 		struct slot *slot;
 
+		if (w->window != NULL) {
+			window_settle(w->window, wait);
+			continue;
+		}
 		if (w->lane == NULL) {
 			object_set_lsn(s, w->kind, w->seq, lsn);
 			continue;
@@ -199,21 +228,22 @@ ops_count(uint32_t ops)
 struct store_wait
 store_end(struct store *s)
 {
+	struct store_wait wait = { 0 };
 	struct sync_setting sync;
-	uint64_t lsn;
 	uint8_t *p;
 
 	assert(s->record.is_open);
 	store_flush(s);
 	s->record.is_open = false;
 	if (s->record.ops == 0)
-		return (struct store_wait){ 0 };
+		return wait;
 	sync = s->record.sync;
-	p = store_append(s, s->record.n, ops_count(s->record.ops), sync, &lsn);
+	p = store_append(s, s->record.n, ops_count(s->record.ops), sync, &wait.lsn);
 	memcpy(p, s->record.p, s->record.n);
-	settle_pending(s, lsn);
+	wait.durable = sync.policy == SYNC_POLICY_ALWAYS;
+	settle_pending(s, wait);
 	give_room_back(s);
-	return (struct store_wait){ .lsn = lsn, .durable = sync.policy == SYNC_POLICY_ALWAYS };
+	return wait;
 }
 
 /* ---- messages ---- */
@@ -248,13 +278,25 @@ look_at_bounds(struct store *s, struct lane *l)
 		spill_look_at_lag(l);
 }
 
+/* Each an operation behind the MSG. */
+static void
+enter_keys(const struct window_key *key, uint32_t keys, struct store_wait wait, uint8_t *p)
+{
+	for (uint32_t i = 0; i < keys; i++) {
+		assert(window_is_durable(key[i].window));
+		p = window_encode(key[i].window, &key[i].key, p);
+		window_enter(key[i].window, &key[i].key, wait);
+	}
+}
+
 struct store_wait
-store_publish(struct store *s, const struct lane_place *place, uint32_t n, void *item)
+store_publish_keys(struct store *s, const struct lane_place *place, uint32_t n, void *item,
+    const struct window_key *key, uint32_t keys)
 {
 	struct op_msg m = { 0 };
 	struct op_target *target = target_room(s, n);
 	struct sync_setting sync = { 0 };
-	bool lags = false;
+	struct store_wait wait = { 0 };
 	uint64_t lsn;
 	size_t size;
 	uint8_t *p;
@@ -271,10 +313,13 @@ store_publish(struct store *s, const struct lane_place *place, uint32_t n, void 
 	m.target = target;
 	m.targets = n;
 	m.state = (struct op_state){ 0 };
-	size = op_msg_size(&m);
+	size = op_msg_size(&m) + keys * op_dedup_size(1);
 	assert(size <= UINT32_MAX - RECORD_HEADER);
-	p = store_append(s, (uint32_t)size, 1, sync, &lsn);
-	op_msg_encode(&m, p);
+	p = store_append(s, (uint32_t)size, (uint16_t)(1 + keys), sync, &lsn);
+	p = op_msg_encode(&m, p);
+	wait = (struct store_wait){ .lsn = lsn, .durable = sync.policy == SYNC_POLICY_ALWAYS };
+	if (unlikely(keys > 0))
+		enter_keys(key, keys, wait, p);
 	for (uint32_t i = 0; i < n; i++) {
 		struct lane *l = place[i].lane;
 
@@ -282,9 +327,15 @@ store_publish(struct store *s, const struct lane_place *place, uint32_t n, void 
 		if (unlikely(lsn == 0))
 			remember(s, (struct pending){ .lane = l, .seq = place[i].seq });
 		look_at_bounds(s, l);
-		lags |= l->lags;
+		wait.lags |= l->lags;
 	}
-	return (struct store_wait){ lsn, sync.policy == SYNC_POLICY_ALWAYS, lags };
+	return wait;
+}
+
+struct store_wait
+store_publish(struct store *s, const struct lane_place *place, uint32_t n, void *item)
+{
+	return store_publish_keys(s, place, n, item, NULL, 0);
 }
 
 void

@@ -14,6 +14,7 @@
 #include "store/lane.h"
 #include "store/segment_file.h"
 #include "store/store_priv.h"
+#include "store/window_priv.h"
 
 enum {
 	JOURNAL_FILE_MIN = 1 << 20,
@@ -394,6 +395,7 @@ store_linked(struct store *s)
 	unsigned said = 0;
 
 	objects_forget_states(s);
+	windows_linked(s);
 	HASH_ITER(hh, s->lanes, l, next)
 	{
 		if (l->is_linked || object_exists(s, OBJECT_QUEUE, l->name.queue))

@@ -77,7 +77,7 @@ live_bytes(const struct store *s)
 			continue;
 		sum += i.live < i.end / average ? i.live * average : i.end;
 	}
-	return sum + s->journal_live.object_bytes;
+	return sum + s->journal_live.object_bytes + s->stats.window_keys * sizeof(struct op_key);
 }
 
 /* Files that may be there before the oldest one has to go. Looked at again when there is one more, or after a while. */

@@ -7,10 +7,12 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "store/window_priv.h"
 
 enum {
 	SLICE_SLOTS = 100 * 1000, /* slots looked at a turn, after damage */
-	TARGETS = 512             /* of one message that are handled at once */
+	TARGETS = 512,            /* of one message that are handled at once */
+	KEYS = 1024               /* of a window that are appended in one operation */
 };
 
 /* Moved records are not waited for; the slot of their file is used again only when they are durable. */
@@ -214,6 +216,39 @@ walk_put(struct roll *r, uint64_t lsn, struct span body)
 	return true;
 }
 
+/* All keys of the window from `first` on that stand in F, if one up to `last` does: most records have only one. False:
+ * not now. */
+static bool
+move_keys(struct roll *r, struct window *w, uint64_t first, uint64_t last)
+{
+	static struct op_key key[KEYS]; /* core thread; too big for the stack */
+
+	for (;;) {
+		uint64_t at = first;
+		uint32_t n = window_list(w, &at, last, r->file, key, KEYS);
+
+		r->work++;
+		if (n == 0)
+			return true;
+		if (!roll_may_move(r, record_size(op_dedup_size(n))))
+			return false;
+		window_append_again(w, at, key, n);
+		roll_count_moved(r, op_dedup_size(n));
+		r->work += n / 16;
+	}
+}
+
+static bool
+walk_dedup(struct roll *r, struct span body)
+{
+	struct op_dedup o;
+	struct window *w;
+
+	if (op_dedup_decode(body, &o) != 0 || (w = window_find(r->store, o.owner)) == NULL)
+		return true;
+	return move_keys(r, w, o.first, o.first + o.keys - 1);
+}
+
 /* False: not now. */
 static bool
 walk_op(struct roll *r, uint64_t lsn, const struct op *o)
@@ -224,6 +259,7 @@ walk_op(struct roll *r, uint64_t lsn, const struct op *o)
 	case OP_SEG: return walk_seg(r, lsn, o->body);
 	case OP_MARK: return walk_mark(r, lsn, o->body);
 	case OP_PUT: return walk_put(r, lsn, o->body);
+	case OP_DEDUP: return walk_dedup(r, o->body);
 	default:
 		return true; /* ACK, STATE: folded into what is moved; GONE: what it ended stands in F too */
 	}
@@ -335,7 +371,17 @@ keep_cursor(struct roll *r, struct lane *l)
 	r->cursor = l;
 }
 
-/* True: all lanes were gone through. */
+/* What was moved is not found again, so this begins anew each time. */
+static bool
+search_windows(struct roll *r)
+{
+	for (struct window *w = r->store->windows; w != NULL; w = w->hh.next)
+		if (!move_keys(r, w, 0, UINT64_MAX))
+			return false;
+	return true;
+}
+
+/* True: all lanes and windows were gone through. */
 bool
 roll_search(struct roll *r)
 {
@@ -350,7 +396,7 @@ roll_search(struct roll *r)
 		r->work++;
 		slots += l->high - l->low;
 	}
-	return true;
+	return search_windows(r);
 }
 
 void

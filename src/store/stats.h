@@ -28,6 +28,7 @@
 	X(segment_garbage, GAUGE, "bytes of segments that nothing needs")                     \
 	X(rewritten, COUNTER, "segments rewritten because they were sparse")                  \
 	X(rewritten_bytes, COUNTER, "bytes written by that")                                  \
+	X(window_keys, GAUGE, "keys that durable windows remember (deduplication)")           \
 	X(damaged, COUNTER, "places on disk found damaged")                                   \
 	X(damaged_messages, COUNTER, "messages lost to damage")
 

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "store/lane.h"
 #include "store/store_priv.h"
+#include "store/window_priv.h"
 
 #define BACKLOG_MAX ((uint64_t)64 << 20)
 
@@ -28,6 +29,7 @@ store_new(const struct store_config *c, struct disk *d, struct workers *w,
 	s->arg = arg;
 	TAILQ_INIT(&s->dirty);
 	TAILQ_INIT(&s->lagging);
+	TAILQ_INIT(&s->dying_windows);
 	chains_init(s);
 	return s;
 }
@@ -51,6 +53,7 @@ store_free(struct store **sp)
 	HASH_ITER(hh, s->lanes, l, next)
 	lane_free(l);
 	objects_free(s);
+	windows_free(s);
 	if (s->journal != NULL)
 		journal_free(&s->journal);
 	record_free(s);
@@ -83,6 +86,7 @@ store_turn(struct store *s, uint64_t next_id, uint64_t now_ms)
 	store_flush(s);
 	more |= roll_turn(s);
 	more |= rewrite_turn(s);
+	more |= windows_turn(s);
 	segments_reap(s);
 	snapshot_turn(s);
 	journal_hand_over(s->journal, next_id, now_ms);

@@ -19,6 +19,7 @@
 #include "store/disk.h"
 #include "store/op.h"
 #include "store/stats.h"
+#include "store/window.h"
 
 struct store;
 struct lane;
@@ -118,6 +119,13 @@ struct lane_place {
 /* A persistent message enters durable lanes: one MSG operation, in a record of its own or in the open one. The lanes
  * remember the item without a reference: it must live until it is acknowledged or its lane closed. */
 struct store_wait store_publish(struct store *s, const struct lane_place *place, uint32_t n, void *item);
+/* The same, and durable windows remember a key each: its operation is in the record of the message. */
+struct window_key {
+	struct window *window;
+	struct op_key key;
+};
+struct store_wait store_publish_keys(struct store *s, const struct lane_place *place, uint32_t n, void *item,
+    const struct window_key *key, uint32_t keys);
 /* A message that is not persistent, in a durable lane: nothing is journalled, but it is spilled with the others. */
 void lane_add_volatile(struct lane *l, uint64_t seq, void *item);
 /* Messages are gone: merged per lane and turn into ACK operations. Unknown seqs are ignored. */

@@ -7,7 +7,8 @@
  *	chains.c	all chains: files that go, jobs
  *	segment_file.c	bytes of segment files			spill.c		memory -> chain
  *	read_ahead.c	chain -> memory				rewrite.c	sparse segments
- *	roll.c		giving up journal files			snapshot.c, check.c, restore.c */
+ *	roll.c		giving up journal files			snapshot.c, check.c, restore.c
+ *	window.c	keys that came lately			keys.c		the same by age and by hash */
 #ifndef STORE_STORE_PRIV_H
 #define STORE_STORE_PRIV_H
 
@@ -16,6 +17,7 @@
 #include "store/store.h"
 
 TAILQ_HEAD(lane_queue, lane);
+TAILQ_HEAD(dying_windows, window);
 struct object;
 struct roll;
 struct rewrite;
@@ -47,6 +49,8 @@ struct store {
 	struct lane *found;		/* of them, the one that was found last; NULL */
 	struct object *objects;		/* owned, uthash by kind and id */
 	uint64_t objects_lsn;		/* of the last PUT or GONE */
+	struct window *windows;		/* owned, uthash by owner: durable ones */
+	struct dying_windows dying_windows;	/* owned: closed, and freed in slices */
 	struct lane_queue dirty;
 	struct lane_queue lagging;	/* over twice their bounds: see spill.c */
 	bool recovering;		/* items are owned by slots, nothing is appended */
@@ -81,6 +85,8 @@ uint8_t *store_append(struct store *s, uint32_t n, uint16_t ops, struct sync_set
 struct sync_setting store_sync_of(const struct store *s, const struct lane *l);
 struct sync_setting sync_stricter(struct sync_setting a, struct sync_setting b);
 void record_forget(struct store *s, const struct lane *l);	/* it closes */
+void record_forget_window(struct store *s, const struct window *w);
+void record_remember_window(struct store *s, struct window *w);
 void record_remember_object(struct store *s, enum object_kind kind, uint64_t id);
 void record_free(struct store *s);
 void store_flush(struct store *s);	/* lane_flush() of all */

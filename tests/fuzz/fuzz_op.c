@@ -100,6 +100,22 @@ seg_again(const struct op_seg *d)
 	return out;
 }
 
+static struct again
+dedup_again(const struct op_dedup *d)
+{
+	struct op_dedup o = *d;
+	struct again out = room(op_dedup_size(d->keys));
+	struct op_key *k = malloc((d->keys + (size_t)1) * sizeof *k);
+
+	assert(k != NULL && d->keys > 0 && d->first + d->keys - 1 <= SEQ_MAX);
+	for (uint32_t i = 0; i < d->keys; i++)
+		op_key(d->raw, i, &k[i]);
+	o.key = k;
+	assert(op_dedup_encode(&o, out.p) == out.p + out.n);
+	free(k);
+	return out;
+}
+
 /* False: it has no right form. */
 static bool
 code_again(enum op_kind kind, struct span body, struct again *out)
@@ -110,6 +126,7 @@ code_again(enum op_kind kind, struct span body, struct again *out)
 	struct op_mark mark;
 	struct op_object object;
 	struct op_seg seg;
+	struct op_dedup dedup;
 
 	switch (kind) {
 	case OP_MSG:
@@ -146,7 +163,11 @@ code_again(enum op_kind kind, struct span body, struct again *out)
 			return false;
 		*out = seg_again(&seg);
 		return true;
-	case OP_DEDUP: break;
+	case OP_DEDUP:
+		if (op_dedup_decode(body, &dedup) != 0)
+			return false;
+		*out = dedup_again(&dedup);
+		return true;
 	}
 	abort();
 }

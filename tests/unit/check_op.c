@@ -309,6 +309,52 @@ START_TEST(seg_refused)
 }
 END_TEST
 
+static const struct op_key keys[] = { { { 1, UINT64_MAX }, 5 }, { { 0, 0 }, UINT64_MAX } };
+
+static int
+dedup_of(struct op_dedup d)
+{
+	struct op_dedup out;
+
+	return op_dedup_decode(
+	    only_op(op_dedup_encode(&d, buffer), op_dedup_size(d.keys), OP_DEDUP), &out);
+}
+
+START_TEST(dedup)
+{
+	static const struct op_key never = { { 1, 2 }, 0 };
+	struct op_dedup o = { .owner = 77, .first = 9, .size = 1000, .keys = 2, .key = keys }, d;
+	struct span body = only_op(op_dedup_encode(&o, buffer), op_dedup_size(2), OP_DEDUP);
+	struct op_key k;
+
+	ck_assert_int_eq(op_dedup_decode(body, &d), 0);
+	ck_assert(d.owner == 77 && d.first == 9 && d.size == 1000 && d.keys == 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		op_key(d.raw, i, &k);
+		ck_assert(memcmp(&k, &keys[i], sizeof k) == 0);
+	}
+	for (size_t n = 0; n < body.n; n++)
+		ck_assert_int_eq(op_dedup_decode(span_of(body.p, n), &d), -EBADMSG);
+	ck_assert_int_eq(op_dedup_decode(span_of(body.p, body.n + 1), &d), -EBADMSG);
+	o.first = 0;
+	ck_assert_int_eq(dedup_of(o), -EBADMSG);
+	o.first = SEQ_MAX;
+	ck_assert_int_eq(dedup_of(o), -EBADMSG);
+	o.first = SEQ_MAX - 1;
+	ck_assert_int_eq(dedup_of(o), 0);
+	o.size = 0;
+	ck_assert_int_eq(dedup_of(o), -EBADMSG);
+	o.size = OP_DEDUP_MAX + 1;
+	ck_assert_int_eq(dedup_of(o), -EBADMSG);
+	o.size = 1;
+	o.keys = 0;
+	ck_assert_int_eq(dedup_of(o), -EBADMSG);
+	o.keys = 1;
+	o.key = &never;
+	ck_assert_int_eq(dedup_of(o), -EBADMSG);
+}
+END_TEST
+
 /* Several in a payload; one that may be skipped; one that may not; one that is cut. */
 START_TEST(payloads)
 {
@@ -369,6 +415,7 @@ main(void)
 	tcase_add_test(t, objects);
 	tcase_add_test(t, seg);
 	tcase_add_test(t, seg_refused);
+	tcase_add_test(t, dedup);
 	tcase_add_test(t, payloads);
 	suite_add_tcase(s, t);
 	srunner_run_all(r, CK_ENV);
