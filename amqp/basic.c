@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "broker/permission.h"
 #include "broker/queue.h"
+#include "broker/quorum.h"
 #include "broker/table.h"
 #include "broker/vhost.h"
 
@@ -35,6 +36,14 @@ basic_on_qos(const struct method_call *call)
 
 /* --- consume, cancel ---------------------------------------------------- */
 
+static const struct error *
+foreign(const struct queue *q, const char *argument)
+{
+	return error_make(E_PRECONDITION_FAILED,
+	    "invalid arg '%s' for queue '%s' in vhost '%s' of queue type rabbit_%s_queue", argument,
+	    q->name, q->vhost->name, q->quorum != NULL ? "quorum" : "classic");
+}
+
 /* What RabbitMQ knows of arguments of a consumer; others mean nothing. */
 static const struct error *
 check_arguments(const struct queue *q, const struct table *arguments, int32_t *priority)
@@ -53,16 +62,15 @@ check_arguments(const struct queue *q, const struct table *arguments, int32_t *p
 		            : f.integer < INT32_MIN ? INT32_MIN
 		                                    : (int32_t)f.integer;
 	}
+	if (table_find(raw, "x-cancel-on-ha-failover", &f) && q->quorum != NULL)
+		return foreign(q, "x-cancel-on-ha-failover");
 	if (table_find(raw, "x-cancel-on-ha-failover", &f) && f.kind != 't')
 		return error_make(E_PRECONDITION_FAILED,
 		    "invalid arg 'x-cancel-on-ha-failover' for queue '%s' in vhost '%s': "
 		    "{unacceptable_type,%s}",
 		    q->name, q->vhost->name, field_type_name(&f));
 	if (table_find(raw, "x-stream-offset", &f))
-		return error_make(E_PRECONDITION_FAILED,
-		    "invalid arg 'x-stream-offset' for queue '%s' in vhost '%s' of queue type "
-		    "rabbit_classic_queue",
-		    q->name, q->vhost->name);
+		return foreign(q, "x-stream-offset");
 	if (table_find(raw, "x-consumer-timeout", &f))
 		return error_make(E_NOT_IMPLEMENTED,
 		    "consumer argument 'x-consumer-timeout' comes with a later version of Hermes");
@@ -177,11 +185,13 @@ basic_on_get(const struct method_call *call)
 		err = permission_check(client, PERM_READ, "queue", name);
 	if (err == NULL)
 		err = queue_lookup(client->vhost, name, client, &q);
+	if (err == NULL && q->quorum != NULL)
+		err = quorum_check_get(q);
 	if (err != NULL)
 		return err;
 	switch (session_get(&call->ch->session, q, args->no_ack, &e, &tag, &left)) {
 	case GET_GOT:
-		delivery_write_get(call->ch, &e, tag, left);
+		delivery_write_get(call->ch, &e, tag, left, q->quorum != NULL);
 		msg_unref(&e.m);
 		break;
 	case GET_EMPTY:

@@ -117,7 +117,8 @@ void channel_send_confirms(struct channel *ch);
 void delivery_write(struct consumer *k, const struct entry *e, uint64_t tag);
 void delivery_write_reply(
     struct channel *ch, const uint8_t *prefix, size_t prefix_len, uint64_t tag, struct msg *m);
-void delivery_write_get(struct channel *ch, const struct entry *e, uint64_t tag, uint32_t left);
+/* counted: from a quorum queue. */
+void delivery_write_get(struct channel *ch, const struct entry *e, uint64_t tag, uint32_t left, bool counted);
 void delivery_write_return(struct channel *ch, struct msg *m);
 extern const struct session_ops channel_session_ops;
 

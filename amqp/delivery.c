@@ -11,8 +11,12 @@
  * as RabbitMQ sends it. Most clients take it (pika, Java); others end the connection (librabbitmq,
  * amqplib), and then have to ask for a larger frame_max. Refusing it here would help neither: the
  * message would block its queue. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "amqp/channel.h"
 #include "amqp/codec.h"
+#include "amqp/counted.h"
 #include "amqp/frame.h"
 #include "amqp/park.h"
 #include "base/config.h"
@@ -85,11 +89,11 @@ write_body_cut(struct channel *ch, struct msg *m)
 /* The general way: a method frame of head, the message's names and tail; then header and body
  * frames. */
 static void
-write_slow(struct channel *ch, uint8_t *head, size_t head_len, struct span tail, struct msg *m)
+write_frames(struct channel *ch, uint8_t *head, size_t head_len, struct span tail, struct msg *m,
+    struct span header)
 {
 	static const uint8_t frame_end = FRAME_END;
 	struct transport *io = ch->conn->io;
-	const uint8_t *header = m->wire + m->names_len;
 	uint8_t number[3] = { FRAME_HEADER, 0, 0 };
 
 	put_be32(head + 3, (uint32_t)(head_len - FRAME_HEAD + m->names_len - 1u + tail.n));
@@ -99,9 +103,31 @@ write_slow(struct channel *ch, uint8_t *head, size_t head_len, struct span tail,
 	transport_write(io, &frame_end, 1);
 	put_be16(number + 1, ch->id);
 	transport_write(io, number, sizeof number);
-	transport_write(io, header + sizeof number, m->meta_len - m->names_len - sizeof number);
+	transport_write(io, header.p + sizeof number, header.n - sizeof number);
 	write_body_cut(ch, m);
 	check_output(ch->conn);
+}
+
+static void
+write_slow(struct channel *ch, uint8_t *head, size_t head_len, struct span tail, struct msg *m)
+{
+	write_frames(ch, head, head_len, tail, m,
+	    span_of(m->wire + m->names_len, m->meta_len - m->names_len));
+}
+
+/* The same with what a quorum queue says of the entry. */
+static void
+write_counted(
+    struct channel *ch, uint8_t *head, size_t head_len, struct span tail, const struct entry *e)
+{
+	size_t n;
+	uint8_t *header = counted_header(e->m, e->acquired, ch->conn->frame_max, &n);
+
+	if (header != NULL)
+		write_frames(ch, head, head_len, tail, e->m, span_of(header, n));
+	else
+		write_slow(ch, head, head_len, tail, e->m);
+	free(header);
 }
 
 /* How much of wire is copied: all of it; up to the body, which is referenced; or names and header
@@ -147,13 +173,29 @@ write_deliver(struct channel *ch, const uint8_t *prefix, size_t prefix_len, uint
 	check_output(c);
 }
 
+static void
+write_deliver_counted(
+    struct channel *ch, const struct consumer *k, const struct entry *e, uint64_t tag)
+{
+	uint8_t head[DELIVER_HEAD_MAX];
+
+	memcpy(head, k->prefix, k->prefix_len);
+	put_be64(head + k->prefix_len, tag);
+	head[k->prefix_len + 8] = (e->seq_flags & ENTRY_REDELIVERED) != 0;
+	write_counted(ch, head, k->prefix_len + 9u, span_of(NULL, 0), e);
+}
+
 void
 delivery_write(struct consumer *k, const struct entry *e, uint64_t tag)
 {
 	struct channel *ch = channel_of(k->session);
 
-	write_deliver(
-	    ch, k->prefix, k->prefix_len, tag, (e->seq_flags & ENTRY_REDELIVERED) != 0, e->m);
+	/* As in RabbitMQ, the first delivery to a consumer has no count. */
+	if (unlikely(e->acquired > 0) && k->queue->quorum != NULL)
+		write_deliver_counted(ch, k, e, tag);
+	else
+		write_deliver(ch, k->prefix, k->prefix_len, tag,
+		    (e->seq_flags & ENTRY_REDELIVERED) != 0, e->m);
 	if (unlikely(ch->is_parked))
 		park_on_delivery(ch);
 }
@@ -166,7 +208,8 @@ delivery_write_reply(
 }
 
 void
-delivery_write_get(struct channel *ch, const struct entry *e, uint64_t tag, uint32_t left)
+delivery_write_get(
+    struct channel *ch, const struct entry *e, uint64_t tag, uint32_t left, bool counted)
 {
 	uint8_t head[FRAME_HEAD + 4 + 9], count[4];
 
@@ -176,7 +219,11 @@ delivery_write_get(struct channel *ch, const struct entry *e, uint64_t tag, uint
 	put_be64(head + FRAME_HEAD + 4, tag);
 	head[FRAME_HEAD + 12] = (e->seq_flags & ENTRY_REDELIVERED) != 0;
 	put_be32(count, left);
-	write_slow(ch, head, sizeof head, span_of(count, sizeof count), e->m);
+	/* As in RabbitMQ, a get has it always. */
+	if (unlikely(counted))
+		write_counted(ch, head, sizeof head, span_of(count, sizeof count), e);
+	else
+		write_slow(ch, head, sizeof head, span_of(count, sizeof count), e->m);
 }
 
 void

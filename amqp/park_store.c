@@ -22,7 +22,10 @@
 #include "base/mem.h"
 #include "broker/broker.h"
 #include "broker/persist.h"
+#include "broker/exchange.h"
 #include "broker/props.h"
+#include "broker/route.h"
+#include "broker/vhost.h"
 
 /* --- answers ------------------------------------------------------------ */
 
@@ -115,15 +118,38 @@ release_loads(struct amqp *a)
 
 /* --- persistent messages ------------------------------------------------ */
 
+/* Quorum queues keep all messages. */
 static bool
-is_persistent(const uint8_t *frame, uint32_t size)
+goes_to_quorum(const struct channel *ch, const struct props *pr)
+{
+	const uint8_t *names = ch->content.kept;
+	const struct vhost *vh = ch->session.client->vhost;
+	const struct route *r;
+	struct exchange *x;
+
+	if (vh->broker->stats.quorum_queues == 0)
+		return false;
+	x = exchange_find(vh, span_of(names + 1, names[0]));
+	if (x == NULL)
+		return false;
+	names += 1 + names[0];
+	r = route_find(x, span_of(names + 1, names[0]), pr->headers);
+	for (uint32_t i = 0; r != NULL && i < r->count; i++)
+		if (r->queue[i]->quorum != NULL)
+			return true;
+	return false;
+}
+
+/* Does the message have to be kept? */
+static bool
+is_to_be_kept(const struct channel *ch, const uint8_t *frame, uint32_t size)
 {
 	enum { FIXED = 12 }; /* class, weight, body size */
 	struct props pr;
 
 	return size > FIXED &&
 	       props_scan(span_of(frame + FRAME_HEAD + FIXED, size - FIXED), &pr) == 0 &&
-	       pr.delivery_mode == 2;
+	       (pr.delivery_mode == 2 || goes_to_quorum(ch, &pr));
 }
 
 static void
@@ -142,7 +168,7 @@ park_header(struct channel *ch, const uint8_t *frame, uint32_t size)
 	bool held = ch->conn->amqp->hold != STORE_FINE;
 
 	ch->lags = ch->lags && store_lags(ch->conn->amqp->broker->store);
-	if (!(held || ch->lags) || !is_persistent(frame, size))
+	if (!(held || ch->lags) || !is_to_be_kept(ch, frame, size))
 		return false;
 	park_put(ch, held ? PARK_STORE : PARK_LAG);
 	if (held && ch->conn->amqp->hold_text != NULL)

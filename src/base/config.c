@@ -127,8 +127,10 @@ const struct cfg_key cfg_keys[] = {
 	{ LATER("limits.consumer_timeout", "0",
 	      "the time limit for acknowledgements comes with a later version"),
 	    .text = "How long a delivery may stay unacknowledged; 0: for ever." },
-	{ LATER("limits.quorum_delivery_limit", "0", "quorum queues come with a later version"),
-	    .text = "Deliveries of one message from a quorum queue; 0: no limit." },
+	{ CFG("limits.quorum_delivery_limit", quorum_delivery_limit), NUMBER, .def = "0",
+	    .max = 1000000000,
+	    .text = "How often a message of a quorum queue that has no x-delivery-limit may come "
+	            "back; 0: no limit." },
 	{ CFG("limits.handshake", handshake_ms), MS, .def = "10s", .min = 100, .max = 600000,
 	    .text = "Time that a client has from connecting to connection.open." },
 	{ CFG("limits.output", output), SIZE, .def = "1MiB", .min = KIB(16), .max = GIB(1),

@@ -12,6 +12,7 @@
 #include "broker/pressure.h"
 #include "broker/queue.h"
 #include "broker/queue_priv.h"
+#include "broker/quorum.h"
 #include "broker/route.h"
 #include "broker/user.h"
 #include "broker/vhost.h"
@@ -39,6 +40,7 @@ broker_new(const struct config *cfg, struct wheel *wheel, uint64_t now_ms)
 	TAILQ_INIT(&b->deleted);
 	TAILQ_INIT(&b->returning);
 	TAILQ_INIT(&b->waking);
+	TAILQ_INIT(&b->moving);
 	TAILQ_INIT(&b->queues);
 	TAILQ_INIT(&b->chained);
 	b->spill.least = UINT64_MAX;
@@ -90,6 +92,7 @@ broker_run(struct broker *b)
 {
 	bool more = session_run_returning(b);
 
+	more |= quorum_run(b);
 	more |= session_run_waking(b);
 	more |= run_queues(b);
 	more |= run_cancelled(b);

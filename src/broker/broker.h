@@ -32,6 +32,7 @@ TAILQ_HEAD(consumer_list, consumer);
 TAILQ_HEAD(client_list, client);
 TAILQ_HEAD(returning_list, returning);
 TAILQ_HEAD(waking_list, session);
+TAILQ_HEAD(quorum_list, quorum);
 
 struct broker {
 	const struct config *cfg;	/* borrowed, outlives the broker */
@@ -46,6 +47,7 @@ struct broker {
 	struct consumer_list cancelled;	/* consumers whose queue is gone: their clients are to be told */
 	struct returning_list returning; /* deliveries of sessions that ended, on their way back to their queues */
 	struct waking_list waking;	/* sessions whose limit has room for consumers that wait */
+	struct quorum_list moving;	/* quorum queues with messages on their way to the tail */
 	uint32_t returned;		/* how many came back that way since the last broker_run() */
 	struct queue_list deleted;	/* queues that are gone and nobody waits for: freed by broker_reap() */
 	struct entry_block *garbage;	/* owned: blocks of purged entries, freed in slices */

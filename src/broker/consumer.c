@@ -8,6 +8,7 @@
 #include "broker/client.h"
 #include "broker/hash.h"
 #include "broker/queue.h"
+#include "broker/quorum.h"
 #include "broker/session.h"
 #include "broker/table.h"
 #include "broker/vhost.h"
@@ -22,8 +23,12 @@ static const struct error *
 check_consume(const struct session *s, const struct queue *q, const struct consumer_spec *spec)
 {
 	const struct config *cfg = s->broker->cfg;
+	const struct error *e = q->quorum != NULL ? quorum_check_consume(q, s) : NULL;
 
-	if (q->exclusive_consumer != NULL || (spec->exclusive && q->consumer_count > 0))
+	if (e != NULL)
+		return e;
+	if (q->exclusive_consumer != NULL ||
+	    (spec->exclusive && q->quorum == NULL && q->consumer_count > 0))
 		return error_make(E_ACCESS_REFUSED, "queue '%.*s' in vhost '%s' in exclusive use",
 		    (int)q->name_len, q->name, q->vhost->name);
 	if (cfg->consumers != 0 && s->broker->stats.consumers >= cfg->consumers)
@@ -110,7 +115,8 @@ session_consume(
 		.queue = q,
 		.priority = spec->priority,
 		.no_ack = spec->no_ack,
-		.exclusive = spec->exclusive,
+		.exclusive = spec->exclusive && q->quorum == NULL,
+		.is_unlimited = spec->no_ack || q->quorum != NULL,
 		.tag_len = (uint8_t)spec->tag.n,
 		.prefix_len = (uint16_t)spec->prefix.n };
 	memcpy(k->prefix, spec->prefix.p, spec->prefix.n);

@@ -188,7 +188,7 @@ persist_message(struct broker *b, struct msg *m, struct queue *const *queue, uin
 	bool persistent = (m->flags & MSG_PERSISTENT) != 0;
 	uint32_t places = 0;
 
-	if (persistent && n > b->places) {
+	if (n > b->places) {
 		b->places = n * 2;
 		b->place = xrealloc(b->place, b->places * sizeof *b->place);
 	}
@@ -197,7 +197,7 @@ persist_message(struct broker *b, struct msg *m, struct queue *const *queue, uin
 
 		if (!queue[i]->durable)
 			continue;
-		if (persistent)
+		if (persistent || queue[i]->quorum != NULL)
 			b->place[places++] =
 			    (struct lane_place){ .lane = s->lane, .seq = s->next_seq };
 		else

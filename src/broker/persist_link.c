@@ -11,6 +11,7 @@
 #include "broker/exchange.h"
 #include "broker/persist.h"
 #include "broker/queue_priv.h"
+#include "broker/quorum.h"
 #include "broker/table.h"
 #include "broker/user.h"
 #include "broker/vhost.h"
@@ -241,6 +242,8 @@ persist_unlink(struct broker *b)
 {
 	struct queue *q;
 
+	while (quorum_run(b))
+		continue;
 	TAILQ_FOREACH (q, &b->queues, all_link)
 		q->strand.lane = NULL;
 	b->store = NULL;

@@ -10,6 +10,7 @@
 #include "broker/exchange.h"
 #include "broker/persist.h"
 #include "broker/queue_priv.h"
+#include "broker/quorum.h"
 #include "broker/table.h"
 #include "broker/vhost.h"
 
@@ -64,6 +65,8 @@ queue_run(struct queue *q, unsigned max)
 void
 queue_returned_done(struct queue *q)
 {
+	if (unlikely(q->quorum != NULL))
+		quorum_returned_done(q);
 	queue_make_runnable(q);
 }
 
@@ -84,7 +87,7 @@ consumer_wake(struct consumer *k)
 
 	if (k->is_ready || k->is_waiting || !consumer_has_room(k))
 		return;
-	if (!k->no_ack && unlikely(session_is_full(s) || !TAILQ_EMPTY(&s->waiting))) {
+	if (!k->is_unlimited && unlikely(session_is_full(s) || !TAILQ_EMPTY(&s->waiting))) {
 		session_wait(k);
 		return;
 	}
@@ -150,6 +153,11 @@ queue_purge(struct queue *q)
 const struct error *
 queue_delete(struct queue *q, bool if_unused, bool if_empty, uint32_t *messages)
 {
+	const struct error *e =
+	    q->quorum != NULL ? quorum_check_delete(q, if_unused, if_empty) : NULL;
+
+	if (e != NULL)
+		return e;
 	if (if_empty && q->ready > 0)
 		return error_make(E_PRECONDITION_FAILED, "queue '%.*s' in vhost '%s' not empty",
 		    (int)q->name_len, q->name, q->vhost->name);
@@ -199,6 +207,8 @@ queue_remove(struct queue *q)
 	b->stats.purged += queue_drop_ready(q);
 	b->stats.queues--;
 	b->stats.queues_deleted++;
+	if (q->quorum != NULL)
+		quorum_forget(q);
 	q->is_deleted = true;
 	q->vhost = NULL;
 	queue_list_deleted(q);
@@ -231,6 +241,7 @@ queue_free(struct queue *q)
 	assert(q->is_deleted && q->unacked == 0 && q->ready == 0 && q->strand.lane == NULL);
 	mem_sub(MEM_TOPOLOGY, queue_size(q));
 	takers_fini(&q->takers);
+	quorum_free(&q->quorum);
 	free(q->name);
 	table_free(&q->arguments);
 	free(q);

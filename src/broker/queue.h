@@ -22,6 +22,7 @@
 
 struct binding;
 struct client;
+struct quorum;
 struct table;
 struct vhost;
 
@@ -41,6 +42,7 @@ struct queue {
 	struct table *arguments;		/* owned, may be NULL */
 	struct queue_settings set;		/* what they say */
 	struct strand strand;			/* its messages */
+	struct quorum *quorum;			/* owned; NULL: a classic queue */
 	uint64_t ready, unacked, ready_bytes;	/* messages; bytes of bodies. A deleted queue lives while unacked > 0 */
 	struct consumer_list consumers;		/* all, in the order of their consume */
 	struct takers takers;			/* those that may take now, by priority, then by turn; may hold some that no
@@ -86,7 +88,7 @@ uint32_t queue_purge(struct queue *q);	/* ready ones only; returns how many */
 void queue_publish(struct queue *q, struct msg *m, uint64_t due_ms);
 
 /* For session.c: an entry comes back to its place; the caller calls queue_returned_done(q) after a batch. */
-void queue_return(struct queue *q, const struct entry *e);
+void queue_return(struct queue *q, const struct entry *e, enum settle how);
 void queue_returned_done(struct queue *q);	/* consumers may take them */
 /* Next ready entry that is not expired; its reference moves. False: there is none, or (ready > 0) it comes from disk. */
 bool queue_pop(struct queue *q, struct entry *out);
@@ -144,8 +146,12 @@ queue_entry_given(struct queue *q, const struct entry *e)
 		return;
 	if (seq > s->delivered)
 		s->delivered = seq;
-	if (q->durable)
-		lane_mark_delivered(s->lane, seq);
+	if (!q->durable)
+		return;
+	lane_mark_delivered(s->lane, seq);
+	/* That it was out for the first time is what the mark says. */
+	if (unlikely(q->quorum != NULL) && e->acquired > 0)
+		lane_set_state(s->lane, seq, &(struct op_state){ true, e->deliveries, e->acquired });
 }
 
 /* A number of messages as methods carry it. */
@@ -168,7 +174,7 @@ consumer_has_room(const struct consumer *k)
 static inline bool
 consumer_can_take(const struct consumer *k)
 {
-	return consumer_has_room(k) && (k->no_ack || !session_is_full(k->session));
+	return consumer_has_room(k) && (k->is_unlimited || !session_is_full(k->session));
 }
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "broker/persist.h"
 #include "broker/queue_priv.h"
+#include "broker/quorum.h"
 #include "broker/table.h"
 #include "broker/vhost.h"
 
@@ -326,9 +327,7 @@ check_queue_type(const struct vhost *vh, const struct queue_spec *spec, struct s
 		return NULL;
 	if (!check_type(&f, detail))
 		return invalid(vh, spec, "x-queue-type", detail);
-	if (type_of(raw) == QUEUE_CLASSIC)
-		return NULL;
-	return later("queue type", type_words[type_of(raw)]);
+	return type_of(raw) == QUEUE_STREAM ? later("queue type", "stream") : NULL;
 }
 
 static const struct error *
@@ -407,7 +406,7 @@ queue_check_arguments(const struct vhost *vh, const struct queue_spec *spec)
 		if (table_find(raw, arguments[i].name, &f) && is_later(&arguments[i], &f))
 			return later("queue argument", arguments[i].name);
 	}
-	return NULL;
+	return type_of(raw) == QUEUE_QUORUM ? quorum_check_spec(vh, spec) : NULL;
 }
 
 /* ---- what they say ---- */

@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "broker/queue_priv.h"
+#include "broker/quorum.h"
 
 enum {
 	FRONT_LOW = 2048, /* ready ones in memory: below it the next piece is read */
@@ -58,7 +59,8 @@ count_bytes(struct strand *s)
 
 	for (const struct entry_block *k = s->head; k != NULL; k = k->next)
 		bytes += k->bytes;
-	for (uint32_t i = 0; s->returned != NULL && i < s->returned->tail; i++)
+	for (uint32_t i = s->returned != NULL ? s->returned->head : 0;
+	     s->returned != NULL && i < s->returned->tail; i++)
 		bytes += s->returned->e[i].m->body_size;
 	s->queue->ready_bytes += bytes - s->ready_bytes;
 	s->ready_bytes = bytes;
@@ -265,20 +267,6 @@ append_restored(struct strand *s, struct msg *m, uint64_t seq, const struct op_s
 		s->queue->with_due = true;
 }
 
-void
-strand_loaded(struct strand *s, struct msg *m, uint64_t seq, const struct op_state *state,
-    uint64_t expires_ms)
-{
-	struct entry e;
-
-	assert(strand_unread(s) > 0);
-	append_restored(s, m, seq, state, expires_ms, &e);
-	strand_append_to(&s->head, &s->tail, &e);
-	s->behind--;
-	if (seq > s->keep_through)
-		s->keep_through = seq;
-}
-
 /* n unread ones are gone. */
 static void
 forget_unread(struct strand *s, uint64_t n, uint64_t bytes)
@@ -286,6 +274,24 @@ forget_unread(struct strand *s, uint64_t n, uint64_t bytes)
 	assert(strand_unread(s) >= n);
 	s->behind -= n;
 	strand_count_out(s, n, bytes);
+}
+
+void
+strand_loaded(struct strand *s, struct msg *m, uint64_t seq, const struct op_state *state,
+    uint64_t expires_ms)
+{
+	struct entry e;
+
+	assert(strand_unread(s) > 0);
+	if (seq > s->keep_through)
+		s->keep_through = seq;
+	append_restored(s, m, seq, state, expires_ms, &e);
+	if (unlikely(s->queue->quorum != NULL) && quorum_take_restored(s->queue, &e)) {
+		forget_unread(s, 1, m->body_size);
+		return;
+	}
+	strand_append_to(&s->head, &s->tail, &e);
+	s->behind--;
 }
 
 void
@@ -371,6 +377,8 @@ take_entry(
 	struct entry e;
 
 	append_restored(s, item, seq, state, m->expires_ms, &e);
+	if (unlikely(s->queue->quorum != NULL) && quorum_take_restored(s->queue, &e))
+		return;
 	strand_append(s, &e);
 }
 

@@ -10,6 +10,7 @@
 #include "broker/permission.h"
 #include "broker/persist.h"
 #include "broker/queue_priv.h"
+#include "broker/quorum.h"
 #include "broker/table.h"
 #include "broker/vhost.h"
 
@@ -97,6 +98,8 @@ make(struct vhost *vh, const struct queue_spec *spec, struct client *client, uin
 	q->exclusive = spec->exclusive;
 	q->arguments = table_from_raw(table_span(spec->arguments));
 	queue_read_arguments(q);
+	if (q->set.type == QUEUE_QUORUM)
+		q->quorum = quorum_new(q);
 	mem_add(MEM_TOPOLOGY, queue_size(q));
 	q->expiry.fire = queue_on_expiry;
 	TAILQ_INIT(&q->consumers);
@@ -170,6 +173,8 @@ queue_declare(
 
 	spec.durable = given->durable && !given->exclusive;
 	if (spec.name.n == 0) {
+		if ((e = quorum_check_nameless(given)) != NULL)
+			return e;
 		random_name(made + 8);
 		spec.name = span_str(made);
 	} else if (span_starts(spec.name, "amq.")) {

@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "broker/queue_priv.h"
+#include "broker/quorum.h"
 
 enum {
 	FIRST_BLOCK = 15, /* 512 bytes: most queues hold few messages */
@@ -201,16 +202,24 @@ arm_for(struct queue *q, uint64_t due_ms)
 static inline uint32_t
 returned_count(const struct strand *s)
 {
-	return s->returned != NULL ? s->returned->tail : 0;
+	return s->returned != NULL ? s->returned->tail - s->returned->head : 0;
 }
 
+/* First the room that entries left which are gone, where they are given out from the front. */
 static void
 returned_grow(struct strand *s)
 {
 	uint32_t old = s->returned != NULL ? s->returned->cap : 0,
 	         cap = old > 0 ? old * 2 : FIRST_BLOCK;
-	struct entry_block *k = xrealloc(s->returned, block_size(cap));
+	struct entry_block *k = s->returned;
 
+	if (old > 0 && k->head > old / 2) {
+		memmove(k->e, k->e + k->head, (k->tail - k->head) * sizeof k->e[0]);
+		k->tail -= k->head;
+		k->head = 0;
+		return;
+	}
+	k = xrealloc(k, block_size(cap));
 	if (old > 0) {
 		mem_sub(MEM_ENTRIES, block_size(old));
 	} else {
@@ -221,34 +230,43 @@ returned_grow(struct strand *s)
 	s->returned = k;
 }
 
-void
-queue_return(struct queue *q, const struct entry *e)
+static void
+put_returned(struct strand *s, const struct entry *e)
 {
-	struct strand *s = queue_strand(q, e->m);
+	struct queue *q = s->queue;
 	struct entry *to;
 
-	if (unlikely(q->is_deleted)) {
-		struct msg *m = e->m;
-
-		q->broker->stats.purged++;
-		msg_unref(&m);
-		return;
-	}
 	if (unlikely(s->returned == NULL || s->returned->tail == s->returned->cap))
 		returned_grow(s);
 	to = &s->returned->e[s->returned->tail++];
 	*to = *e;
-	to->seq_flags |= ENTRY_REDELIVERED;
-	to->acquired++;
 	count_in(s, to);
-	if (unlikely(s->lane != NULL) && q->durable) {
-		struct op_state state = { true, to->deliveries, to->acquired };
-
-		lane_set_state(s->lane, to->seq_flags >> 8, &state);
-	}
 	/* It may be the new head; to find out would cost the merge each time. */
 	if (unlikely(q->with_due) && due_of(q, to) != 0)
 		arm_for(q, due_of(q, to));
+}
+
+void
+queue_return(struct queue *q, const struct entry *e, enum settle how)
+{
+	struct strand *s = queue_strand(q, e->m);
+	struct entry back = *e;
+
+	if (unlikely(q->is_deleted)) {
+		q->broker->stats.purged++;
+		msg_unref(&back.m);
+		return;
+	}
+	back.seq_flags |= ENTRY_REDELIVERED;
+	back.acquired++;
+	if (unlikely(q->quorum != NULL) && quorum_take_back(q, &back, how))
+		return;
+	put_returned(s, &back);
+	if (unlikely(s->lane != NULL) && q->durable) {
+		struct op_state state = { true, back.deliveries, back.acquired };
+
+		lane_set_state(s->lane, back.seq_flags >> 8, &state);
+	}
 }
 
 static void
@@ -347,16 +365,24 @@ head_is_returned(struct strand *s)
 
 	if (likely(n == 0))
 		return false;
-	if (unlikely(s->returned_sorted != n))
+	if (unlikely(s->returned_sorted != n) && !s->is_fifo)
 		sort_returned(s);
 	return true;
+}
+
+static inline const struct entry *
+first_returned(const struct strand *s)
+{
+	const struct entry_block *k = s->returned;
+
+	return s->is_fifo ? &k->e[k->head] : &k->e[k->tail - 1];
 }
 
 static inline const struct entry *
 head_entry(struct strand *s)
 {
 	if (unlikely(head_is_returned(s)))
-		return &s->returned->e[s->returned->tail - 1];
+		return first_returned(s);
 	return &s->head->e[s->head->head];
 }
 
@@ -366,12 +392,18 @@ take_returned(struct strand *s, struct entry *out)
 	struct entry_block *k = s->returned;
 	const struct entry_block *later = s->head;
 
-	*out = k->e[--k->tail];
+	*out = *first_returned(s);
 	assert(later == NULL || later->head == later->tail ||
 	       out->seq_flags < later->e[later->head].seq_flags);
-	s->returned_sorted--;
-	if (k->tail >= AHEAD)
-		__builtin_prefetch(k->e[k->tail - AHEAD].m, 1);
+	if (s->is_fifo) {
+		if (++k->head == k->tail)
+			k->head = k->tail = 0;
+	} else {
+		k->tail--;
+		s->returned_sorted--;
+		if (k->tail >= AHEAD)
+			__builtin_prefetch(k->e[k->tail - AHEAD].m, 1);
+	}
 	if (k->tail == 0 && k->cap > RETURNED_KEPT) {
 		s->returned = NULL;
 		block_free(k);
@@ -448,7 +480,7 @@ purge_lane(struct strand *s)
 		return;
 	}
 	for (uint32_t i = 0; i < returned_count(s); i++)
-		strand_entry_gone(s, &s->returned->e[i], ACK_PURGED);
+		strand_entry_gone(s, &s->returned->e[s->returned->head + i], ACK_PURGED);
 	lane_ack_from(s->lane, s->delivered + 1, ACK_PURGED);
 }
 

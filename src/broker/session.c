@@ -125,7 +125,7 @@ session_get(
 void
 session_wait(struct consumer *k)
 {
-	assert(!k->is_ready && !k->is_waiting && !k->no_ack);
+	assert(!k->is_ready && !k->is_waiting && !k->is_unlimited);
 	k->is_waiting = true;
 	TAILQ_INSERT_TAIL(&k->session->waiting, k, ready_link);
 }
@@ -225,7 +225,7 @@ batch_end(struct batch *b)
 		return;
 	b->s->broker->work += b->n;
 	count_settled(b->q, b->how, b->n);
-	if (b->how == SETTLE_REQUEUE && !b->q->is_deleted)
+	if (settle_returns(b->how) && !b->q->is_deleted)
 		queue_returned_done(b->q);
 	if (b->k != NULL)
 		consumer_settled(b->s, b->k, b->n);
@@ -243,8 +243,8 @@ batch_add(struct batch *b, struct unacked *u)
 		b->q = u->queue;
 	}
 	b->n++;
-	if (unlikely(b->how == SETTLE_REQUEUE)) {
-		queue_return(u->queue, &u->e);
+	if (unlikely(settle_returns(b->how))) {
+		queue_return(u->queue, &u->e, b->how);
 		u->e.m = NULL;
 	} else {
 		queue_entry_gone(u->queue, &u->e, b->how == SETTLE_ACK ? ACK_ACKED : ACK_DROPPED);
@@ -438,7 +438,7 @@ static void
 give_back(struct session *s)
 {
 	s->broker->returned += session_unacked(s);
-	settle_up_to(s, UINT64_MAX - 1, SETTLE_REQUEUE);
+	settle_up_to(s, UINT64_MAX - 1, SETTLE_LOST);
 	assert(s->limited == 0 && s->consumer_count == 0);
 	unacked_fini(&s->unacked);
 }

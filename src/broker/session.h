@@ -86,6 +86,7 @@ struct consumer {
 	uint32_t unacked, limit;	/* limit 0: none */
 	int32_t priority;
 	bool no_ack, exclusive, is_cancelled;
+	bool is_unlimited;		/* its session's limit does not hold for it: no_ack, or of a quorum queue */
 	bool is_ready;			/* in queue->takers */
 	bool is_waiting;		/* in session->waiting */
 	bool is_own_limit;		/* limit is limits.unacknowledged: reaching it is logged, once */
@@ -143,7 +144,14 @@ void session_set_limit(struct session *s, uint32_t limit);	/* basic.qos global: 
 enum get { GET_EMPTY, GET_GOT, GET_LATER };
 enum get session_get(struct session *s, struct queue *q, bool no_ack, struct entry *e, uint64_t *tag, uint32_t *left);
 
-enum settle { SETTLE_ACK, SETTLE_REQUEUE, SETTLE_REJECT };
+/* LOST: not the client's word; it, or its channel, is gone. */
+enum settle { SETTLE_ACK, SETTLE_REJECT, SETTLE_REQUEUE, SETTLE_LOST };
+
+static inline bool
+settle_returns(enum settle how)
+{
+	return how >= SETTLE_REQUEUE;
+}
 
 /* ack, nack, reject: tag 0 with multiple means all. 406 "unknown delivery tag N". In confirm and plain mode. */
 const struct error *session_settle(struct session *s, uint64_t tag, bool multiple, enum settle how) MUSTUSE;

@@ -30,6 +30,7 @@
 	X(reply_to, COUNTER, "messages delivered through direct reply-to")                        \
 	X(reply_to_dropped, COUNTER, "direct replies dropped because their taker does not read")  \
 	X(route_refused, COUNTER, "messages refused because their route takes too many steps")   \
+	X(over_delivery_limit, COUNTER, "messages that came back to a quorum queue too often")    \
 	X(parked, COUNTER, "times that a publishing channel was parked by an alarm")              \
 	X(parked_dropped, COUNTER, "bytes of frames of parked channels that went before their turn") \
 	X(alarm_closed, COUNTER, "channels closed because of the hard memory limit")              \
@@ -47,6 +48,7 @@
 	X(channels, GAUGE, "open channels")                                                       \
 	X(consumers, GAUGE, "consumers")                                                          \
 	X(queues, GAUGE, "queues")                                                                \
+	X(quorum_queues, GAUGE, "those of them that are quorum queues")                           \
 	X(exchanges, GAUGE, "exchanges")                                                          \
 	X(bindings, GAUGE, "bindings")                                                            \
 	X(messages_ready, GAUGE, "messages ready for delivery, in all queues")                    \

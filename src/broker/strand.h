@@ -29,6 +29,7 @@ struct strand {
 	 * requeues costs one pass. */
 	struct entry_block *returned;		/* owned, may be NULL; one block, grown */
 	uint32_t returned_sorted;
+	bool is_fifo;				/* of a quorum queue: returned ones in the order in which they came back */
 	bool is_chained;			/* on broker->chained: behind > 0 */
 	bool bytes_unsure;			/* some were lost to damage, whose size is not known: ready_bytes is to be counted anew */
 	uint64_t next_seq;

@@ -246,6 +246,12 @@ store_end(struct store *s)
 	return wait;
 }
 
+bool
+store_record_is_open(const struct store *s)
+{
+	return s->record.is_open;
+}
+
 /* ---- messages ---- */
 
 static struct op_target *

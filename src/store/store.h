@@ -141,6 +141,7 @@ void lane_mark_delivered(struct lane *l, uint64_t seq);
  * acknowledgements made in between included, is one record. Does not nest. */
 void store_begin(struct store *s);
 struct store_wait store_end(struct store *s);
+bool store_record_is_open(const struct store *s);
 enum { STORE_RECORD_MAX = 64 << 20, STORE_RECORD_OPS = 65535 };
 
 /* ---- the chain ---- */

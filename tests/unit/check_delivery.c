@@ -89,7 +89,7 @@ send_as(unsigned how, struct msg *m)
 
 	switch (how) {
 	case 0: delivery_write(k, &e, 0x0102030405060708); break;
-	case 1: delivery_write_get(ch, &e, 0x0102030405060708, 9); break;
+	case 1: delivery_write_get(ch, &e, 0x0102030405060708, 9, false); break;
 	case 2: delivery_write_return(ch, m); break;
 	default: delivery_write_reply(ch, k->prefix, k->prefix_len, 0x0102030405060708, m); break;
 	}

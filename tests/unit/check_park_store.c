@@ -3,6 +3,7 @@
  * once. The store does nothing until store_world_step(). */
 #include <check.h>
 
+#include "broker/table.h"
 #include "tests/unit/channel_world.h"
 #include "tests/unit/store_world.h"
 
@@ -414,6 +415,29 @@ START_TEST(disk_alarm)
 }
 END_TEST
 
+/* Quorum queues keep all messages: with a full disk those that are not persistent wait, too. */
+START_TEST(quorum_queues_keep_all)
+{
+	static const uint8_t type[] = "\14x-queue-typeS\0\0\0\6quorum";
+	struct table *t = table_from_raw(span_of(type, sizeof type - 1));
+	struct queue_spec spec = { .name = SPAN_LIT("qq"), .durable = true, .arguments = t };
+	struct publish what = { .key = "qq", .body = SPAN_LIT("m") };
+	struct queue *q = NULL;
+
+	ck_assert_ptr_null(queue_declare(vhost_find(w.b, SPAN_LIT("/")), &spec, NULL, &q));
+	table_free(&t);
+	store_world_low(&w, true);
+	publish(&p, 1, false);
+	ck_assert_uint_eq(ready("q"), 1);
+	peer_publish(&p, 1, &what);
+	expect(&p, AMQP_CONNECTION_BLOCKED_METHOD);
+	ck_assert_uint_eq(ready("qq"), 0);
+	store_world_low(&w, false);
+	expect(&p, AMQP_CONNECTION_UNBLOCKED_METHOD);
+	ck_assert_uint_eq(ready("qq"), 1);
+}
+END_TEST
+
 /* However the frames of a message were cut, it waits; a body that is under way is finished. */
 START_TEST(cut_anywhere)
 {
@@ -528,6 +552,7 @@ main(void)
 	tcase_add_test(t, the_node_stops);
 	tcase_add_test(t, kept_frames_are_bounded);
 	tcase_add_test(t, disk_alarm);
+	tcase_add_test(t, quorum_queues_keep_all);
 	tcase_add_test(t, cut_anywhere);
 	tcase_add_loop_test(t, two_alarms, 0, 4);
 	tcase_add_loop_test(t, close_at_a_full_disk, 0, 2);

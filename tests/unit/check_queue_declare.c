@@ -98,8 +98,13 @@ static const struct {
 	{ { { "x-queue-type", 'I', NULL, 5 } },
 	    INVALID("x-queue-type", "{unacceptable_type,signedint}") },
 	{ { { "x-queue-type", 'S', "classic", 0 } }, NULL },
+	/* not durable: the queue of these cases */
 	{ { { "x-queue-type", 'S', "quorum", 0 } },
-	    "NOT_IMPLEMENTED - queue type 'quorum' comes with a later version of Hermes" },
+	    "PRECONDITION_FAILED - invalid property 'non-durable' for queue 'q' in vhost '/'" },
+	{ { { "x-queue-type", 'S', "quorum", 0 }, { "x-max-priority", 'I', NULL, -1 } },
+	    "PRECONDITION_FAILED - invalid arg 'x-max-priority' for queue 'q' in vhost '/' of "
+	    "queue "
+	    "type rabbit_quorum_queue" },
 	{ { { "x-queue-type", 'S', "stream", 0 } },
 	    "NOT_IMPLEMENTED - queue type 'stream' comes with a later version of Hermes" },
 	{ { { "x-message-ttl", 'I', NULL, -1 }, { "x-queue-type", 'S', "foo", 0 } },
