@@ -393,6 +393,7 @@ start_all(struct node *n)
 	}
 	n->loop = loop_new();
 	n->broker = broker_new(n->cfg, n->loop->wheel, n->loop->now_ms);
+	n->store.pid_file = &n->pid_file;
 	if (!node_store_open(&n->store, n->loop, n->broker, n->cfg, why)) {
 		say_failed(n, "data in %s: %s", n->cfg->data_dir, why);
 		return 1;

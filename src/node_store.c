@@ -2,9 +2,12 @@
  * Opens, turns and closes the store; see the header. */
 #include "node_store.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/config.h"
@@ -12,14 +15,27 @@
 #include "broker/broker.h"
 #include "broker/persist.h"
 #include "broker/queue.h"
+#include "data_dir.h"
 #include "net/loop.h"
 #include "store/disk.h"
 
 enum {
 	WORKERS = 3,
-	CLOCK_BACK_MS = 60000 /* a clock that stands further back than this is worth a line */
+	CLOCK_BACK_MS = 60000, /* a clock that stands further back than this is worth a line */
+	SAY_MS = 2000, /* the end waits for the disk: until it is said, and until it is given up */
+	CLOSE_MS = 10000
 };
 #define GARBAGE_MAX ((uint64_t)64 << 20)
+
+/* What has to be synced never will be. */
+static void NORETURN
+end_process(const struct node_store *ns)
+{
+	log_flush();
+	if (ns->pid_file != NULL)
+		pid_file_remove(ns->pid_file);
+	_exit(1);
+}
 
 /* A disk that failed may have lost what it said it had: whatever is confirmed from now on would be a lie. */
 static void
@@ -31,8 +47,7 @@ end_if_failed(const struct node_store *ns)
 		return;
 	log_error("the disk of %s failed: %s; nothing more is confirmed, the node ends",
 	    ns->cfg->data_dir, strerror(-error));
-	log_flush();
-	_exit(1);
+	end_process(ns);
 }
 
 static void
@@ -188,9 +203,87 @@ node_store_turn(struct node_store *ns, uint64_t now_ms)
 	return more || ns->broker->loads != loads;
 }
 
+/* ---- the end ---- */
+
+struct patience {
+	struct node_store *ns;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t ended; /* on the monotonic clock */
+	bool is_over;
+};
+
+/* Under the lock. False: the store was closed before. */
+static bool
+pass_ms(struct patience *p, unsigned ms)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += ms / 1000;
+	while (!p->is_over)
+		if (pthread_cond_timedwait(&p->ended, &p->lock, &until) == ETIMEDOUT)
+			return true;
+	return false;
+}
+
+static void *
+wait_in_vain(void *arg)
+{
+	struct patience *p = arg;
+
+	pthread_mutex_lock(&p->lock);
+	if (pass_ms(p, SAY_MS)) {
+		log_warning("the disk of %s does not answer; the end waits for it, at most %d s",
+		    p->ns->cfg->data_dir, CLOSE_MS / 1000);
+		if (pass_ms(p, CLOSE_MS - SAY_MS)) {
+			log_error(
+			    "the disk of %s did not answer: the process ends without it; what "
+			    "was confirmed is there at the next start",
+			    p->ns->cfg->data_dir);
+			end_process(p->ns);
+		}
+	}
+	pthread_mutex_unlock(&p->lock);
+	return NULL;
+}
+
+/* The loop has ended and nobody turns: a thread looks at the clock. */
+static void
+patience_begins(struct patience *p, struct node_store *ns)
+{
+	pthread_condattr_t attr;
+
+	*p = (struct patience){ .ns = ns };
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&p->ended, &attr);
+	pthread_condattr_destroy(&attr);
+	if (pthread_create(&p->thread, NULL, wait_in_vain, p) != 0) {
+		log_error("cannot start a thread");
+		end_process(ns);
+	}
+}
+
+static void
+patience_ends(struct patience *p)
+{
+	pthread_mutex_lock(&p->lock);
+	p->is_over = true;
+	pthread_cond_signal(&p->ended);
+	pthread_mutex_unlock(&p->lock);
+	pthread_join(p->thread, NULL);
+	pthread_cond_destroy(&p->ended);
+	pthread_mutex_destroy(&p->lock);
+}
+
 void
 node_store_close(struct node_store *ns)
 {
+	struct patience p;
+
+	patience_begins(&p, ns);
 	loop_unwatch(&ns->positions);
 	loop_unwatch(&ns->answers);
 	if (ns->broker != NULL)
@@ -201,4 +294,5 @@ node_store_close(struct node_store *ns)
 		workers_free(&ns->workers);
 	if (ns->disk != NULL)
 		disk_free(&ns->disk);
+	patience_ends(&p);
 }

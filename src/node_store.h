@@ -15,6 +15,7 @@ struct config;
 struct disk;
 struct loop;
 struct loop_watch;
+struct pid_file;
 
 /* Free space is asked for by a worker, once a second. */
 struct space_job {
@@ -34,6 +35,7 @@ struct node_store {
 	struct loop_watch *positions, *answers;
 	struct space_job space;
 	bool space_failed; /* was said */
+	struct pid_file *pid_file; /* borrowed: removed where the process ends here; NULL: none */
 };
 
 /* Opens the store of cfg->data_dir, which is locked, and recovers what it has into the broker. False: err says why. */
@@ -42,7 +44,7 @@ bool node_store_open(struct node_store *ns, struct loop *l, struct broker *b, co
 /* The end of a turn. True: there is more to do. Ends the process, with one line, when the disk failed. */
 bool node_store_turn(struct node_store *ns, uint64_t now_ms);
 void node_store_each_second(struct node_store *ns);
-/* Everything is written and synced. */
+/* Everything is written and synced. A disk that does not answer for CLOSE_MS ends the process, with a line. */
 void node_store_close(struct node_store *ns);
 
 #endif

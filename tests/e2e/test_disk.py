@@ -280,6 +280,33 @@ def test_a_sync_that_hangs(node, tmp_path):
 
 
 @pytest.mark.release
+def test_a_stop_while_a_sync_hangs(node, tmp_path):
+    """It is said, it takes ten seconds, and costs only what was not confirmed."""
+    shim = Shim(tmp_path)
+    pid_file = tmp_path / "hermes.pid"
+    this = node(args=["--pid-file", str(pid_file)], env=shim.env)
+    chan = this.raw().channel()
+    chan.declare("q", durable=True)
+    fill(chan, "q", (b"%d" % n for n in range(10)))
+    shim.tell("hang")
+    chan.publish("", "q", b"unconfirmed", delivery_mode=2)
+    chan.conn.close()
+    assert pid_file.exists()
+    began = time.monotonic()
+    this.process.terminate()
+    assert this.wait(30) == 1
+    assert 9 < time.monotonic() - began < 20 * SLOW
+    assert "does not answer; the end waits for it, at most 10 s" in this.log
+    assert "the process ends without it" in this.log
+    assert not pid_file.exists()
+    this.process = None
+    this.conns.clear()
+    shim.end("hang")
+    this.start()
+    assert this.raw().channel().drain("q")[:10] == [str(n) for n in range(10)]
+
+
+@pytest.mark.release
 def test_reading_goes_on_where_syncs_hang(node, tmp_path):
     """Files that cannot be synced keep workers back, all but one."""
     shim = Shim(tmp_path)
@@ -307,7 +334,8 @@ def test_reading_goes_on_where_syncs_hang(node, tmp_path):
 def test_a_sync_that_fails(node, tmp_path):
     """No confirm, one clear line, exit; after that everything that was confirmed is there."""
     shim = Shim(tmp_path)
-    this = node(env=shim.env)
+    pid_file = tmp_path / "hermes.pid"
+    this = node(args=["--pid-file", str(pid_file)], env=shim.env)
     chan = this.raw().channel()
     chan.declare("q", durable=True)
     filler = Filler(this, "q")
@@ -319,6 +347,7 @@ def test_a_sync_that_fails(node, tmp_path):
     this.process = None
     lines = [line for line in this.log.splitlines() if "Input/output error" in line]
     assert len(lines) == 1 and str(this.data) in lines[0], this.log
+    assert not pid_file.exists()
     shim.end("fail")
     this.conns.clear()
     this.start()
