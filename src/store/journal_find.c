@@ -322,9 +322,10 @@ find_tear(struct scan *s, uint64_t durable, struct extent *e)
 }
 
 /* E of this file. Sets e for what is below, and v->durable. A file that others follow has been synced to its end, but what
- * lies behind that end may look right too: there only its own CHUNK records can tell. */
+ * lies behind that end may look right too: there only its own CHUNK records can tell. Others that know of it may be void,
+ * and then the next start would not hear them and find another end. */
 static int
-find_end(struct recovery *v, struct found *x, struct extent *e, uint64_t *behind)
+find_end(struct recovery *v, struct found *x, bool is_last, struct extent *e, uint64_t *behind)
 {
 	struct scan s;
 	uint64_t durable;
@@ -335,7 +336,8 @@ find_end(struct recovery *v, struct found *x, struct extent *e, uint64_t *behind
 	survey(&s, s.size, e);
 	if (e->durable > v->durable)
 		v->durable = e->durable;
-	durable = durable_in(&s, lsn_file(v->durable) > x->number ? e->durable : v->durable);
+	durable =
+	    durable_in(&s, is_last && lsn_file(v->durable) <= x->number ? v->durable : e->durable);
 	x->end = *behind = e->last;
 	if (e->tears > 0 || e->last < durable)
 		x->end = find_tear(&s, durable, e);
@@ -396,7 +398,7 @@ find_last(struct recovery *v)
 	int r;
 
 	for (; x != NULL; x = file_up_to(v, x->number - 1)) {
-		r = find_end(v, x, &e, &behind);
+		r = find_end(v, x, true, &e, &behind);
 		if (r != 0)
 			return r;
 		report_tear(v, x, behind);
@@ -496,7 +498,7 @@ step_down(struct recovery *v, struct found *x, struct found **out)
 		return 0;
 	if (end != 0)
 		y->end = lsn_at(end) > FILE_HEADER ? lsn_at(end) : FILE_HEADER;
-	else if ((r = find_end(v, y, &e, &behind)) != 0)
+	else if ((r = find_end(v, y, false, &e, &behind)) != 0)
 		return r;
 	*out = y;
 	return 0;
