@@ -28,7 +28,7 @@ TAILQ_HEAD(parked_list, channel);
 enum park_reason {
 	PARK_MEMORY,	/* the memory alarm, at a publish */
 	PARK_STORE,	/* the disk is full or far behind, at a persistent message */
-	PARK_LAG,	/* a queue that it publishes to has too much in memory, at a persistent message */
+	PARK_LAG,	/* a queue that it publishes to has too much in memory */
 	PARK_WRITTEN,	/* its answer is held back until what it says is written, */
 	PARK_DURABLE,	/* or durable */
 	PARK_LOAD,	/* messages are being read from disk for its basic.get */
@@ -51,6 +51,7 @@ struct amqp {
 	unsigned spare_run_count;
 	uint64_t turn;				/* calls of amqp_run() so far */
 	struct parked_list parked[PARK_REASONS];	/* in order of parking */
+	uint64_t lags_ended;			/* of the store, when those who wait for one were looked at last */
 	enum store_hold hold;			/* why persistent messages are not taken, as of this turn */
 	const char *hold_text;			/* what clients are told of it; NULL: nothing */
 	uint32_t connection_count;

@@ -65,7 +65,8 @@ struct channel {
 	enum park_reason parked_for; /* while is_parked */
 	struct parked parked;
 	struct store_wait parked_until; /* PARK_WRITTEN, PARK_DURABLE */
-	bool lags;                      /* its last message went to a queue that lags (store_lags) */
+	bool lags;          /* its last message, or transaction, went to a queue that lags: */
+	struct op_lane lag; /* one of those */
 	uint64_t loads;                 /* PARK_LOAD: broker->loads when it was parked */
 	uint64_t alarm; /* the memory alarm (memory.alarms) that session.allowance belongs to */
 	TAILQ_ENTRY(channel) confirming_link, parked_link;
@@ -100,6 +101,14 @@ bool channel_publish_fast(struct channel *ch, const uint8_t *p, const uint8_t *e
  * confirm. Takes over the reference of m; pr are its properties, scanned from its own bytes. */
 const struct error *channel_publish(struct channel *ch, struct msg *m, const struct props *pr,
     bool mandatory, bool immediate) MUSTUSE;
+/* A message went into queues: if one of them lags, the channel's next one has to wait. */
+static inline void
+channel_note_lag(struct channel *ch, const struct store *store, struct store_wait wait)
+{
+	ch->lags = wait.lags;
+	if (unlikely(wait.lags))
+		ch->lag = store_last_lag(store);
+}
 /* No queue takes m: returned if mandatory, else dropped; counted. */
 void channel_unroutable(struct channel *ch, struct msg *m, bool mandatory);
 /* Forgets content that is not complete. */

@@ -7,7 +7,8 @@
  *
  * Persistent messages, when the disk is full or the store is too far behind: the channel is parked at the message's
  * header, which says what it is. With a full disk its client is told. Everything else goes on, acks before all. So it is
- * where a queue gets more than the store can take out of memory, but then for those only who publish to it.
+ * where a queue gets more than the store can take out of memory, but then for those only who publish to it, and for all
+ * of their messages, as the others take up memory, too.
  *
  * basic.get from a queue whose next messages are being read: it is handled again after the next read. */
 #include <stdlib.h>
@@ -165,16 +166,33 @@ tell_blocked(struct channel *ch)
 bool
 park_header(struct channel *ch, const uint8_t *frame, uint32_t size)
 {
-	bool held = ch->conn->amqp->hold != STORE_FINE;
+	bool held = ch->conn->amqp->hold != STORE_FINE && is_to_be_kept(ch, frame, size);
 
-	ch->lags = ch->lags && store_lags(ch->conn->amqp->broker->store);
-	if (!(held || ch->lags) || !is_to_be_kept(ch, frame, size))
+	ch->lags = ch->lags && store_lane_lags(ch->conn->amqp->broker->store, ch->lag);
+	if (!ch->lags && !held)
 		return false;
 	park_put(ch, held ? PARK_STORE : PARK_LAG);
 	if (held && ch->conn->amqp->hold_text != NULL)
 		tell_blocked(ch);
 	channel_keep_parked(ch, frame, FRAME_OVERHEAD + (size_t)size);
 	return true;
+}
+
+/* Each waits for a queue of its own: they are gone through when some lag has ended. */
+static void
+release_lags(struct amqp *a)
+{
+	struct store *s = a->broker->store;
+	struct channel *ch, *next;
+
+	if (s == NULL || a->lags_ended == store_lags_ended(s))
+		return;
+	a->lags_ended = store_lags_ended(s);
+	for (ch = TAILQ_FIRST(&a->parked[PARK_LAG]); ch != NULL; ch = next) {
+		next = TAILQ_NEXT(ch, parked_link);
+		if (!store_lane_lags(s, ch->lag))
+			park_put(ch, PARK_DUE);
+	}
 }
 
 /* What holds them, looked at once a turn: a turn takes in no more than some MiB. */
@@ -208,6 +226,5 @@ park_store_run(struct amqp *a)
 	look(a);
 	while (a->hold == STORE_FINE && (ch = TAILQ_FIRST(&a->parked[PARK_STORE])) != NULL)
 		park_put(ch, PARK_DUE);
-	while ((ch = TAILQ_FIRST(&a->parked[PARK_LAG])) != NULL && !store_lags(a->broker->store))
-		park_put(ch, PARK_DUE);
+	release_lags(a);
 }

@@ -96,8 +96,8 @@ channel_publish_fast(struct channel *ch, const uint8_t *p, const uint8_t *end, s
 	if (unlikely(
 	        props_scan(span_of(f.header + 19, f.header_len - FRAME_OVERHEAD - 12), &pr) != 0))
 		return false;
-	if (unlikely(c->amqp->hold != STORE_FINE || ch->lags) &&
-	    (pr.delivery_mode == 2 || c->amqp->broker->stats.quorum_queues > 0))
+	if (unlikely(ch->lags || c->amqp->hold != STORE_FINE) &&
+	    (ch->lags || pr.delivery_mode == 2 || c->amqp->broker->stats.quorum_queues > 0))
 		return false; /* parked at its header, if it has to be kept */
 	m = msg_try_new(f.names_len + (size_t)(f.end - f.header));
 	if (unlikely(m == NULL))
@@ -297,7 +297,7 @@ hand_on(
 	if (unlikely(queues == 0))
 		channel_unroutable(ch, m, mandatory);
 	(void)publish_deliver(b, m, route, due_ms, &wait);
-	ch->lags = wait.lags;
+	channel_note_lag(ch, b->store, wait);
 	if (ch->mode == MODE_CONFIRM)
 		err = open_confirm(ch, wait);
 	/* A turn takes in a bounded number of bytes, but each message may become many entries. */

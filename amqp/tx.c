@@ -189,6 +189,7 @@ static void
 commit_publish(struct channel *ch, struct tx_publish *p, struct route *route)
 {
 	struct broker *b = ch->session.broker;
+	struct store_wait wait;
 	uint64_t due_ms = p->due_ms != 0 ? p->due_ms + (b->now_ms - p->came_ms) : 0;
 	struct msg *m = p->m;
 
@@ -202,7 +203,9 @@ commit_publish(struct channel *ch, struct tx_publish *p, struct route *route)
 	}
 	if (route->count == 0)
 		channel_unroutable(ch, m, p->mandatory);
-	(void)publish_deliver(b, m, route, due_ms, NULL);
+	(void)publish_deliver(b, m, route, due_ms, &wait);
+	if (unlikely(wait.lags)) /* what comes after the commit waits */
+		channel_note_lag(ch, b->store, wait);
 }
 
 /* All of it is one record of the store: after a crash it is there or it is not. */

@@ -185,7 +185,7 @@ void
 persist_message(struct broker *b, struct msg *m, struct queue *const *queue, uint32_t n,
     struct store_wait *wait)
 {
-	bool persistent = (m->flags & MSG_PERSISTENT) != 0;
+	bool persistent = (m->flags & MSG_PERSISTENT) != 0, lags = false;
 	uint32_t places = 0;
 
 	if (n > b->places) {
@@ -201,10 +201,11 @@ persist_message(struct broker *b, struct msg *m, struct queue *const *queue, uin
 			b->place[places++] =
 			    (struct lane_place){ .lane = s->lane, .seq = s->next_seq };
 		else
-			lane_add_volatile(s->lane, s->next_seq, m);
+			lags |= lane_add_volatile(s->lane, s->next_seq, m);
 	}
 	if (places > 0)
 		*wait = store_publish(b->store, b->place, places, m);
+	wait->lags |= lags;
 }
 
 /* ---- objects ---- */

@@ -272,8 +272,8 @@ lane_is_far_over(const struct store *s, const struct lane *l)
 }
 
 /* After a message came in: is the lane over its bounds? A span far wider than what lives in it counts too: an old
- * message that stays would make the ring grow for ever, and goes to the chain. */
-static inline void
+ * message that stays would make the ring grow for ever, and goes to the chain. True: it lags. */
+static inline bool
 look_at_bounds(struct store *s, struct lane *l)
 {
 	if (unlikely(l->high - l->low > s->cfg.lane_entries || l->bytes > s->cfg.lane_bytes ||
@@ -282,6 +282,9 @@ look_at_bounds(struct store *s, struct lane *l)
 		spill_look(s, l);
 	if (unlikely(lane_is_far_over(s, l)) && !l->lags)
 		spill_look_at_lag(l);
+	if (unlikely(l->lags))
+		s->last_lag = l->name;
+	return l->lags;
 }
 
 /* Each an operation behind the MSG. */
@@ -332,8 +335,7 @@ store_publish_keys(struct store *s, const struct lane_place *place, uint32_t n, 
 		lane_enter(l, place[i].seq, item, lsn != 0 ? lsn : LSN_OPEN);
 		if (unlikely(lsn == 0))
 			remember(s, (struct pending){ .lane = l, .seq = place[i].seq });
-		look_at_bounds(s, l);
-		wait.lags |= l->lags;
+		wait.lags |= look_at_bounds(s, l);
 	}
 	return wait;
 }
@@ -344,10 +346,10 @@ store_publish(struct store *s, const struct lane_place *place, uint32_t n, void 
 	return store_publish_keys(s, place, n, item, NULL, 0);
 }
 
-void
+bool
 lane_add_volatile(struct lane *l, uint64_t seq, void *item)
 {
 	assert(l->durable && seq >= l->next_seq);
 	lane_put_slot(l, seq, item, 0);
-	look_at_bounds(l->store, l);
+	return look_at_bounds(l->store, l);
 }

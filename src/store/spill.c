@@ -714,6 +714,7 @@ spill_lag_ends(struct lane *l)
 	if (!l->lags)
 		return;
 	l->lags = false;
+	l->store->lags_ended++;
 	TAILQ_REMOVE(&l->store->lagging, l, lag_link);
 }
 

@@ -129,6 +129,26 @@ store_lags(const struct store *s)
 	return !TAILQ_EMPTY(&s->lagging);
 }
 
+struct op_lane
+store_last_lag(const struct store *s)
+{
+	return s->last_lag;
+}
+
+bool
+store_lane_lags(struct store *s, struct op_lane lane)
+{
+	const struct lane *l = store_lags(s) ? lane_find(s, lane) : NULL;
+
+	return l != NULL && l->lags;
+}
+
+uint64_t
+store_lags_ended(const struct store *s)
+{
+	return s->lags_ended;
+}
+
 enum store_hold
 store_hold(const struct store *s)
 {

@@ -110,7 +110,7 @@ uint64_t lane_delivered(const struct lane *l);	/* recovered: messages up to it m
 struct store_wait {
 	uint64_t lsn;
 	bool durable; /* else written */
-	bool lags;    /* of store_publish: a lane it went to has twice as much in memory as it may (store_lags) */
+	bool lags;    /* of store_publish: a lane it went to has twice as much in memory as it may (store_last_lag) */
 };
 struct lane_place {
 	struct lane *lane;
@@ -126,8 +126,9 @@ struct window_key {
 };
 struct store_wait store_publish_keys(struct store *s, const struct lane_place *place, uint32_t n, void *item,
     const struct window_key *key, uint32_t keys);
-/* A message that is not persistent, in a durable lane: nothing is journalled, but it is spilled with the others. */
-void lane_add_volatile(struct lane *l, uint64_t seq, void *item);
+/* A message that is not persistent, in a durable lane: nothing is journalled, but it is spilled with the others. True: the
+ * lane lags. */
+bool lane_add_volatile(struct lane *l, uint64_t seq, void *item);
 /* Messages are gone: merged per lane and turn into ACK operations. Unknown seqs are ignored. */
 void lane_ack(struct lane *l, uint64_t seq, uint64_t body_bytes, enum ack_reason reason);
 /* Ready ones behind all that were delivered, all at once: from `first` on, the chain's unread ones included (purge). */
@@ -191,9 +192,12 @@ bool store_turn(struct store *s, uint64_t next_id, uint64_t now_ms);
 /* Why publishers of persistent messages have to wait. */
 enum store_hold { STORE_FINE, STORE_BACKLOG /* 64 MiB not synced */, STORE_JOURNAL_FULL, STORE_DISK_FULL };
 enum store_hold store_hold(const struct store *s);
-/* Is there a durable lane whose messages come in faster than they get out of memory? Who publishes into it (store_wait's
- * `lags`) is to wait until there is none. */
-bool store_lags(const struct store *s);
+/* A durable lane lags when its messages come in faster than they get out of memory. Who publishes into one waits until
+ * this one does not any more; the number of lags that have ended rises then. */
+bool store_lags(const struct store *s);	/* any lane */
+struct op_lane store_last_lag(const struct store *s);	/* of the last publish that went to one */
+bool store_lane_lags(struct store *s, struct op_lane lane);
+uint64_t store_lags_ended(const struct store *s);
 int store_failed(const struct store *s);	/* the disk failed: nothing may be confirmed, the node ends. 0: fine */
 
 void store_stats(const struct store *s, struct store_stats *out);

@@ -53,6 +53,8 @@ struct store {
 	struct dying_windows dying_windows;	/* owned: closed, and freed in slices */
 	struct lane_queue dirty;
 	struct lane_queue lagging;	/* over twice their bounds: see spill.c */
+	struct op_lane last_lag;	/* of them, the one that was published into last */
+	uint64_t lags_ended;
 	bool recovering;		/* items are owned by slots, nothing is appended */
 	uint64_t next_id, now_ms;	/* of the last turn */
 	uint64_t last_lsn;		/* of the last record appended */

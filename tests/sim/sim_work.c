@@ -204,7 +204,7 @@ step_volatile(struct sim *s)
 	item = new_item(s, false, &index);
 	e = model_add(l, take_seq(s, l), index, false, 0);
 	e->item = item;
-	lane_add_volatile(l->lane, e->seq, item);
+	(void)lane_add_volatile(l->lane, e->seq, item);
 }
 
 void

@@ -409,7 +409,7 @@ owner_publish(struct owner *q, uint64_t size, bool persistent, uint64_t expires_
 	if (persistent)
 		(void)store_publish(cw.store, &place, 1, e->item);
 	else
-		lane_add_volatile(q->lane, place.seq, e->item);
+		(void)lane_add_volatile(q->lane, place.seq, e->item);
 }
 
 /* The first that may be given out; 0: none (now). */

@@ -159,8 +159,8 @@ START_TEST(volatile_journals_nothing)
 
 	world_turn();
 	before = records();
-	lane_add_volatile(l, 1, v);
-	lane_add_volatile(l, 2, v);
+	(void)lane_add_volatile(l, 1, v);
+	(void)lane_add_volatile(l, 2, v);
 	lane_set_state(l, 2, &state);
 	lane_ack(l, 1, 1, ACK_ACKED);
 	world_turn();
@@ -446,8 +446,8 @@ START_TEST(volatile_is_spilled)
 {
 	struct item *v = item_new("v", 1, false);
 
-	lane_add_volatile(l, 1, v);
-	lane_add_volatile(l, 2, v);
+	(void)lane_add_volatile(l, 1, v);
+	(void)lane_add_volatile(l, 2, v);
 	lane_mark_delivered(l, 1);
 	world_turn();
 	ck_assert_uint_eq(l->mark, 0);
