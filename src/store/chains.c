@@ -13,7 +13,10 @@
 #include "store/mutant.h"
 #include "store/segment_file.h"
 
-enum { REAP_BATCH = 64 /* names a job */ };
+enum {
+	REAP_BATCH = 64, /* names a job */
+	REAP_LOOK = 1024 /* segments a turn */
+};
 
 /* ---- files that go ---- */
 
@@ -113,28 +116,47 @@ doom_empty(struct store *s)
 	}
 }
 
-void
+/* Does nothing need its file any more? */
+static bool
+may_go(const struct segment *g, uint64_t durable)
+{
+	return g->users == 0 && (g->doomed_at == 0 || g->doomed_at < durable || MUTANT(UNLINK));
+}
+
+/* Some of them; those that have to wait go to the end. */
+bool
 segments_reap(struct store *s)
 {
 	uint64_t durable = s->journal == NULL ? UINT64_MAX : journal_durable(s->journal);
+	unsigned looked = 0, gone = 0;
 	struct unlinking *u = NULL;
-	struct segment *g, *next;
+	struct segment *g, *last;
+	bool is_last;
 
 	assert(!s->record.is_open && !s->recovering);
 	if (!s->chains.is_swept)
 		doom_empty(s);
-	for (g = TAILQ_FIRST(&s->chains.doomed); g != NULL; g = next) {
-		next = TAILQ_NEXT(g, link);
+	if (s->snapshot_holds > 0)
+		return false;
+	last = TAILQ_LAST(&s->chains.doomed, segment_list);
+	is_last = last == NULL;
+	for (; !is_last && looked < REAP_LOOK; looked++) {
+		g = TAILQ_FIRST(&s->chains.doomed);
+		is_last = g == last;
 		if (g->doomed_at == DOOMED_IN_RECORD)
 			g->doomed_at = s->last_lsn;
-		if (g->users > 0 || s->snapshot_holds > 0 ||
-		    (g->doomed_at != 0 && g->doomed_at >= durable && !MUTANT(UNLINK)))
-			continue;
-		unlink_add(s, &u, g->doomed_name, g->is_damaged);
-		segment_free_doomed(&s->chains, g);
+		if (may_go(g, durable)) {
+			unlink_add(s, &u, g->doomed_name, g->is_damaged);
+			segment_free_doomed(&s->chains, g);
+			gone++;
+		} else {
+			TAILQ_REMOVE(&s->chains.doomed, g, link);
+			TAILQ_INSERT_TAIL(&s->chains.doomed, g, link);
+		}
 	}
 	if (u != NULL)
 		chains_submit(s, &u->job);
+	return !is_last && gone > 0;
 }
 
 /* ---- all chains ---- */

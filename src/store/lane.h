@@ -158,7 +158,7 @@ void segment_append(struct lane *l, struct segment *g);
 /* Nothing lives in it: it leaves the chain, its file is unlinked when `lsn` (0: now) is durable and nobody has it open.
  * While a record is open (lsn of what is in it not known yet): that record's. g stays good until the next segments_reap. */
 void segment_doom(struct lane *l, struct segment *g, uint64_t lsn);
-void segments_reap(struct store *s);	/* unlinks what is due, by a worker; every turn */
+bool segments_reap(struct store *s);	/* unlinks what is due, by a worker; every turn. True: more at once */
 /* For apply_seg, live and recovery: makes or replaces the segment (o decoded: raw_*), moves the hold to lsn, raises
  * chain_end. Slots are the caller's. While recovering everything in chains counts as unread. NULL: it contradicts itself
  * or overlaps another segment (damage, reported; nothing was changed). */

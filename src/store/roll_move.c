@@ -309,15 +309,19 @@ move_from_memory(struct roll *r, struct lane *l, uint64_t seq, struct slot *slot
 	return moved;
 }
 
-/* False: not now. */
+/* False: not now, or not all of them in this slice. */
 static bool
-search_slots(struct roll *r, struct lane *l)
+search_slots(struct roll *r, struct lane *l, uint64_t *slots)
 {
 	bool is_big = lane_weight(l) > r->limit;
+	uint64_t seq = r->cursor_seq > l->low ? r->cursor_seq : l->low;
 
-	for (uint64_t seq = l->low; seq < l->high; seq++) {
+	for (; seq < l->high; seq++) {
 		struct slot *slot = lane_slot(l, seq);
 
+		r->cursor_seq = seq;
+		if (++*slots > SLICE_SLOTS)
+			return false;
 		if (slot == NULL || slot->lsn == 0 || lsn_file(slot->lsn) != r->file)
 			continue;
 		if (is_big)
@@ -329,9 +333,9 @@ search_slots(struct roll *r, struct lane *l)
 }
 
 static bool
-search_lane(struct roll *r, struct lane *l)
+search_lane(struct roll *r, struct lane *l, uint64_t *slots)
 {
-	if (!search_slots(r, l))
+	if (!search_slots(r, l, slots))
 		return false;
 	for (uint32_t i = 0; i < l->segments;) {
 		struct segment *g = l->segment[i++];
@@ -358,6 +362,7 @@ next_lane(struct roll *r)
 	r->cursor = NULL;
 	if (l->is_closed) {
 		lane_unuse(l);
+		r->cursor_seq = 0;
 		return r->store->lanes;
 	}
 	l->jobs--;
@@ -389,12 +394,12 @@ roll_search(struct roll *r)
 	struct lane *l;
 
 	for (l = next_lane(r); l != NULL; l = l->hh.next) {
-		if (slots > SLICE_SLOTS || roll_slice_is_over(r) || !search_lane(r, l)) {
+		if (roll_slice_is_over(r) || !search_lane(r, l, &slots)) {
 			keep_cursor(r, l);
 			return false;
 		}
+		r->cursor_seq = 0;
 		r->work++;
-		slots += l->high - l->low;
 	}
 	return search_windows(r);
 }
@@ -405,6 +410,7 @@ roll_forget_cursor(struct roll *r)
 	struct lane *l = r->cursor;
 
 	r->cursor = NULL;
+	r->cursor_seq = 0;
 	if (l != NULL)
 		lane_unuse(l);
 }

@@ -60,6 +60,7 @@ struct roll {
 	uint64_t second, files; /* made for small lanes in this second */
 
 	struct lane *cursor; /* SEARCHING: the lane that comes next, kept by its jobs; NULL: from the first on */
+	uint64_t cursor_seq; /* of the cursor's lane: nothing below it is in the file any more */
 	uint64_t retry_ms;
 
 	uint64_t published; /* bytes that others appended, when looked at last */

@@ -74,6 +74,7 @@ struct spill_list {
 	struct spill_queue waiting, ended;
 	unsigned running; /* with the ended ones */
 	unsigned waits;
+	uint32_t pinned; /* messages, since the last spill_turn() */
 };
 
 struct spill_list *
@@ -344,15 +345,14 @@ static bool
 begin_waiting(struct store *s)
 {
 	struct spill_list *list = s->chains.spills;
-	uint32_t pinned = 0;
 	struct spill *sp;
 
 	while (list->running < RUNNING_MAX && (sp = TAILQ_FIRST(&list->waiting)) != NULL) {
-		if (pinned > JOB_MESSAGES / 2)
+		if (list->pinned > JOB_MESSAGES / 2)
 			return true;
 		TAILQ_REMOVE(&list->waiting, sp, link);
 		list->waits--;
-		pinned += spill_begin(sp);
+		list->pinned += spill_begin(sp);
 	}
 	return false;
 }
@@ -746,6 +746,7 @@ spill_turn(struct store *s)
 	struct spill_list *list = s->chains.spills;
 	struct spill *sp = TAILQ_FIRST(&list->ended);
 
+	list->pinned = 0;
 	look_at_lagging(s);
 	if (sp == NULL)
 		return begin_waiting(s);

@@ -87,7 +87,7 @@ store_turn(struct store *s, uint64_t next_id, uint64_t now_ms)
 	more |= roll_turn(s);
 	more |= rewrite_turn(s);
 	more |= windows_turn(s);
-	segments_reap(s);
+	more |= segments_reap(s);
 	snapshot_turn(s);
 	journal_hand_over(s->journal, next_id, now_ms);
 	return more;

@@ -87,6 +87,72 @@ START_TEST(lagging)
 }
 END_TEST
 
+/* Under memory pressure many lanes are spilled at once, but not all of them begin in one turn. */
+START_TEST(not_all_in_one_turn)
+{
+	chain_init(4);
+	cw.cfg.lane_entries = 60000;
+	chain_start();
+	for (unsigned i = 0; i < QUEUES; i++)
+		publish_at_once(&cw.q[i], 30000);
+	for (unsigned turn = 0; turn < QUEUES; turn++) {
+		for (unsigned i = 0; turn == 0 && i < QUEUES; i++)
+			REQUIRE(lane_spill(cw.q[i].lane, 0));
+		REQUIRE(workers_waiting(cw.workers) == turn + 1);
+		(void)store_turn(cw.store, 1000, ++cw.now_ms);
+	}
+	chain_settle();
+	for (unsigned i = 0; i < QUEUES; i++)
+		REQUIRE(cw.q[i].lane->live == 0);
+	chain_check();
+	chain_fini();
+}
+END_TEST
+
+/* Thousands of files go, some at a time; while a snapshot holds them they are not looked at. */
+START_TEST(many_files_go)
+{
+	struct owner *q = &cw.q[0];
+	const struct segment *g;
+	unsigned doomed, before;
+
+	chain_init(5);
+	cw.cfg.segment_messages = 1;
+	cw.cfg.lane_entries = 60000;
+	q->keep = 10000;
+	chain_start();
+	publish_at_once(q, 2500);
+	REQUIRE(lane_spill(q->lane, 0));
+	chain_settle();
+	REQUIRE(q->lane->segments == 2500);
+	lane_ack_from(q->lane, 1, ACK_PURGED);
+	for (uint64_t seq = 1; seq < q->next; seq++) {
+		item_unref(q->e[seq].item);
+		q->e[seq] = (struct entry){ 0 };
+	}
+	store_flush(cw.store);
+	(void)store_wait_all(cw.store);
+	journal_hand_over(cw.store->journal, 1000, cw.now_ms);
+	while (journal_step(cw.store->journal))
+		;
+	(void)store_events(cw.store);
+	cw.store->snapshot_holds++;
+	REQUIRE(!segments_reap(cw.store) && workers_waiting(cw.workers) == 0);
+	cw.store->snapshot_holds--;
+	for (before = 2500; before > 0; before = doomed) {
+		bool more = segments_reap(cw.store);
+
+		doomed = 0;
+		TAILQ_FOREACH (g, &cw.store->chains.doomed, link)
+			doomed++;
+		REQUIRE(doomed < before && before - doomed <= 1024 && more == (doomed > 0));
+	}
+	chain_settle();
+	REQUIRE(files_in("segments") == 0);
+	chain_fini();
+}
+END_TEST
+
 /* What is not persistent survives once it was spilled; what was requeued keeps its counts. */
 START_TEST(over_a_restart)
 {
@@ -304,7 +370,7 @@ START_TEST(acknowledged_meanwhile)
 			owner_ack(q, seq);
 		if (i == 99 && (_i & 4) != 0) {
 			store_flush(cw.store);
-			segments_reap(cw.store);
+			(void)segments_reap(cw.store);
 		}
 	}
 	chain_settle();
@@ -347,7 +413,7 @@ START_TEST(emptied_while_continued)
 	while (journal_step(cw.store->journal))
 		;
 	(void)store_events(cw.store);
-	segments_reap(cw.store);
+	(void)segments_reap(cw.store);
 	chain_settle();
 	chain_check();
 	REQUIRE(q->lane->segments == 1 && q->lane->segment[0]->first == 1 &&
@@ -671,6 +737,8 @@ main(void)
 	tcase_set_timeout(t, 120);
 	tcase_add_loop_test(t, in_and_out, 0, 3);
 	tcase_add_test(t, lagging);
+	tcase_add_test(t, not_all_in_one_turn);
+	tcase_add_test(t, many_files_go);
 	tcase_add_test(t, over_a_restart);
 	tcase_add_test(t, big_bodies);
 	tcase_add_test(t, the_disk_is_full);
