@@ -34,6 +34,12 @@ clock_mono_us(void)
 }
 
 uint64_t
+clock_cpu_us(void)
+{
+	return read_us(CLOCK_THREAD_CPUTIME_ID);
+}
+
+uint64_t
 clock_now_ms(void)
 {
 	if (wall_at_init_us == 0)

@@ -8,6 +8,7 @@
 
 void clock_init(void);        /* once, first thing in main */
 uint64_t clock_mono_us(void); /* monotonic, microseconds */
+uint64_t clock_cpu_us(void);  /* that this thread has had; a system call */
 uint64_t clock_now_ms(void);  /* milliseconds since 1970 by the node's clock: never goes back */
 uint64_t clock_since_start_us(void); /* since the process began (by the kernel's record of it) */
 

@@ -300,11 +300,15 @@ void
 loop_reap(struct loop *l)
 {
 	struct transport *t;
+	uint64_t now_us;
 
 	while ((t = TAILQ_FIRST(&l->closed)) != NULL) {
 		TAILQ_REMOVE(&l->closed, t, closed_link);
 		transport_free(t);
 	}
+	now_us = clock_mono_us();
+	if (turn_time_is_due(&l->turn_time, now_us))
+		turn_time_note(&l->turn_time, now_us, clock_cpu_us());
 }
 
 void

@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "base/turn_time.h"
 #include "base/wheel.h"
 
 struct event_base;
@@ -41,6 +42,7 @@ struct loop {
 	struct chunk *spare_chunks; /* at most LOOP_SPARE_CHUNKS */
 	uint32_t spare_count;
 	uint64_t turns, recv_calls, writev_calls, bytes_in, bytes_out;
+	struct turn_time turn_time;
 	struct loop_events *events; /* owned; loop.c only */
 };
 
@@ -65,7 +67,7 @@ void loop_free(struct loop **lp);
 void loop_wait(struct loop *l, bool busy);
 void loop_read(struct loop *l);
 void loop_flush(struct loop *l); /* answers first; after LOOP_TURN_US the rest waits for the next turn */
-void loop_reap(struct loop *l);
+void loop_reap(struct loop *l); /* the end of the turn */
 /* Gives half of the spare chunks back; called about once a second. */
 void loop_trim(struct loop *l);
 

@@ -46,6 +46,12 @@ clock_mono_us(void)
 }
 
 uint64_t
+clock_cpu_us(void)
+{
+	return 0;
+}
+
+uint64_t
 clock_now_ms(void)
 {
 	return 1000000;
