@@ -168,7 +168,7 @@ with_props(struct msg *m, const uint8_t *raw, uint32_t n)
 /* Takes BCC out and puts the address of the channel into reply-to: *out becomes another message
  * then, with the body of m, which is of no use afterwards but for its headers. */
 static const struct error *
-rewrite(struct channel *ch, struct msg *m, const struct props *pr, struct msg **out)
+rewrite(struct channel *ch, struct msg *m, const struct props *pr, bool keep_bcc, struct msg **out)
 {
 	struct span headers = pr->headers, reply = { NULL, 0 };
 	uint8_t *owned = NULL, *raw = NULL;
@@ -182,7 +182,7 @@ rewrite(struct channel *ch, struct msg *m, const struct props *pr, struct msg **
 			return error_make(
 			    E_PRECONDITION_FAILED, "fast reply consumer does not exist");
 	}
-	if ((err = cut_bcc(pr, &owned, &headers)) != NULL)
+	if (!keep_bcc && (err = cut_bcc(pr, &owned, &headers)) != NULL)
 		return err;
 	if (owned == NULL && reply.p == NULL)
 		return NULL;
@@ -224,9 +224,9 @@ deliver_replies(struct channel *ch, struct msg *m, const struct props *pr)
 }
 
 /* The rare: properties that are changed on the way, direct replies. *mp may become another
- * message. */
+ * message. keep_bcc: it is delayed, and goes by its BCC then. */
 static const struct error *
-special(struct channel *ch, struct msg **mp, const struct props *pr)
+special(struct channel *ch, struct msg **mp, const struct props *pr, bool keep_bcc)
 {
 	struct msg *old = *mp, *m = old;
 	const struct error *err;
@@ -235,7 +235,7 @@ special(struct channel *ch, struct msg **mp, const struct props *pr)
 	    props_scan(msg_props(old), &own); /* pr may point into the frames as they were read */
 
 	assert(bad == 0);
-	err = rewrite(ch, old, &own, &m);
+	err = rewrite(ch, old, &own, keep_bcc, &m);
 	if (err != NULL)
 		return err;
 	if (msg_exchange(m).n == 0)
@@ -294,7 +294,7 @@ hand_on(
 
 	if (ch->mode == MODE_TX)
 		return tx_publish(ch, m, route, due_ms, mandatory);
-	if (unlikely(queues == 0))
+	if (unlikely(queues == 0) && route->delays == 0)
 		channel_unroutable(ch, m, mandatory);
 	(void)publish_deliver(b, m, route, due_ms, &wait);
 	channel_note_lag(ch, b->store, wait);
@@ -322,7 +322,7 @@ channel_publish(
 		ch->memo = xcalloc(1, sizeof *ch->memo);
 	err = publish_route(&ch->session, ch->memo, m, pr, &route, &due_ms);
 	if (likely(err == NULL) && unlikely(is_special(m, pr)))
-		err = special(ch, &m, pr);
+		err = special(ch, &m, pr, route->count == 0 && route->delays > 0);
 	if (unlikely(err != NULL)) {
 		msg_unref(&m);
 		return err;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Transactions of one channel, with RabbitMQ's meaning: a publish is checked and routed when it
  * comes, and reaches its queues at commit, by the queues' ids (one that is gone by then gets
- * nothing); settlements leave the ring of deliveries when they come, and count at commit. Rollback
+ * nothing); one that is to be delayed waits from commit on; settlements leave the ring of deliveries when they come, and count at commit. Rollback
  * drops the publishes and puts the deliveries back as open; it requeues nothing.
  *
  * Bounded: TX_OPERATIONS_MAX operations, and TX_BYTES_MAX bytes of messages, of what is kept about
@@ -18,6 +18,8 @@
 #include "amqp/method.h"
 #include "amqp/park.h"
 #include "base/mem.h"
+#include "broker/delay.h"
+#include "broker/exchange.h"
 #include "broker/queue.h"
 
 enum { SETTLE_COST = 32 }; /* most bytes that a settlement takes in the record of the commit */
@@ -27,8 +29,8 @@ struct tx_publish {
 	struct msg *m;            /* one reference */
 	uint64_t due_ms, came_ms; /* its time to live begins at commit */
 	bool mandatory;
-	uint32_t count;
-	uint64_t queue_id[];
+	uint32_t count, delays;
+	uint64_t id[]; /* of queues, then of exchanges that keep it for a while */
 };
 TAILQ_HEAD(tx_publishes, tx_publish);
 
@@ -76,7 +78,7 @@ static void
 publish_free(struct tx *tx, struct tx_publish *p)
 {
 	TAILQ_REMOVE(&tx->publishes, p, link);
-	mem_sub(MEM_CONTENT, publish_cost(p->count));
+	mem_sub(MEM_CONTENT, publish_cost(p->count + p->delays));
 	if (p->m != NULL)
 		msg_unref(&p->m);
 	free(p);
@@ -135,8 +137,9 @@ const struct error *
 tx_publish(
     struct channel *ch, struct msg *m, const struct route *route, uint64_t due_ms, bool mandatory)
 {
-	size_t cost = publish_cost(route->count);
-	struct tx_publish *p = try_malloc(publish_size(route->count));
+	uint32_t places = route->count + route->delays;
+	size_t cost = publish_cost(places);
+	struct tx_publish *p = try_malloc(publish_size(places));
 	struct tx *tx = ch->tx;
 
 	if (p == NULL) {
@@ -150,14 +153,17 @@ tx_publish(
 		.came_ms = ch->session.broker->now_ms,
 		.mandatory = mandatory,
 		.count = route->count,
+		.delays = route->delays,
 	};
 	for (uint32_t i = 0; i < route->count; i++)
-		p->queue_id[i] = route->queue[i]->id;
+		p->id[i] = route->queue[i]->id;
+	for (uint32_t i = 0; i < route->delays; i++)
+		p->id[route->count + i] = route->delay[i]->id;
 	TAILQ_INSERT_TAIL(&tx->publishes, p, link);
 	tx->publish_count++;
 	tx->bytes += m->body_size + m->meta_len + cost;
-	if (route->count > tx->widest)
-		tx->widest = route->count;
+	if (places > tx->widest)
+		tx->widest = places;
 	return check_size(tx); /* refused: the channel closes, which rolls back */
 }
 
@@ -194,14 +200,20 @@ commit_publish(struct channel *ch, struct tx_publish *p, struct route *route)
 	struct msg *m = p->m;
 
 	p->m = NULL;
-	route->count = 0;
+	route->count = route->delays = 0;
+	for (uint32_t i = p->count; i < p->count + p->delays; i++) {
+		struct exchange *x = delay_find(b, p->id[i]);
+
+		if (x != NULL)
+			route->delay[route->delays++] = x;
+	}
 	for (uint32_t i = 0; i < p->count; i++) {
-		struct queue *q = queue_find_id(ch->session.client->vhost, p->queue_id[i]);
+		struct queue *q = queue_find_id(ch->session.client->vhost, p->id[i]);
 
 		if (q != NULL)
 			route->queue[route->count++] = q;
 	}
-	if (route->count == 0)
+	if (route->count + route->delays == 0)
 		channel_unroutable(ch, m, p->mandatory);
 	(void)publish_deliver(b, m, route, due_ms, &wait);
 	if (unlikely(wait.lags)) /* what comes after the commit waits */
@@ -215,19 +227,22 @@ tx_commit(struct channel *ch)
 	struct store *store = ch->session.broker->store;
 	struct store_wait wait = { 0 };
 	struct tx *tx = ch->tx;
-	struct route route = { .count = 0, .queue = NULL };
+	struct route route = { 0 };
 	struct tx_publish *p;
 	uint32_t at = 0;
 
 	if (store != NULL)
 		store_begin(store);
-	if (tx->publish_count > 0)
+	if (tx->publish_count > 0) {
 		route.queue = xmalloc((tx->widest + 1u) * sizeof *route.queue);
+		route.delay = xmalloc((tx->widest + 1u) * sizeof *route.delay);
+	}
 	while ((p = TAILQ_FIRST(&tx->publishes)) != NULL) {
 		commit_publish(ch, p, &route);
 		publish_free(tx, p);
 	}
 	free(route.queue);
+	free(route.delay);
 	for (uint32_t i = 0; i < tx->run_count; i++) {
 		for (; at < tx->run[i].end; at++)
 			session_settle_taken(&ch->session, &tx->set.item[at], tx->run[i].how);

@@ -60,6 +60,7 @@ static const struct {
 	{ "headers", standard },
 	{ "topic", standard },
 	{ "x-consistent-hash", "Consistent Hashing Exchange" },
+	{ "x-delayed-message", "Delayed Message Exchange" },
 };
 
 static uint64_t

@@ -132,7 +132,7 @@ attach(struct binding *b)
 	    b->queue != NULL ? &b->queue->bindings : &b->exchange->inbound, b, target_link);
 	source->binding_count++;
 	source->vhost->broker->stats.bindings++;
-	exchange_type_ops(source->type)->add(source, b);
+	exchange_type_ops(source->routes_as)->add(source, b);
 	exchange_changed(source);
 }
 
@@ -141,7 +141,7 @@ static const struct error *
 add(struct exchange *source, struct queue *q, struct exchange *x, struct span key,
     const struct table *arguments, uint64_t restored)
 {
-	const struct exchange_type_ops *ops = exchange_type_ops(source->type);
+	const struct exchange_type_ops *ops = exchange_type_ops(source->routes_as);
 	const struct error *e = check_default(source, x);
 	struct table *copy = NULL;
 	struct binding *b;
@@ -204,7 +204,7 @@ drop(struct binding *b)
 	struct exchange *source = b->source;
 
 	persist_binding_gone(b);
-	exchange_type_ops(source->type)->remove(source, b);
+	exchange_type_ops(source->routes_as)->remove(source, b);
 	LIST_REMOVE(b, source_link);
 	LIST_REMOVE(b, target_link);
 	source->binding_count--;

@@ -8,6 +8,7 @@
 
 #include "base/config.h"
 #include "base/mem.h"
+#include "broker/delay.h"
 #include "broker/hash.h"
 #include "broker/pressure.h"
 #include "broker/queue.h"
@@ -43,6 +44,7 @@ broker_new(const struct config *cfg, struct wheel *wheel, uint64_t now_ms)
 	TAILQ_INIT(&b->moving);
 	TAILQ_INIT(&b->queues);
 	TAILQ_INIT(&b->chained);
+	TAILQ_INIT(&b->delay_work);
 	b->spill.least = UINT64_MAX;
 	b->retention_ms = (uint64_t)cfg->retention_hours * 3600 * 1000;
 	memory_init(&b->memory, cfg->memory_limit);
@@ -94,6 +96,7 @@ broker_run(struct broker *b)
 
 	more |= quorum_run(b);
 	more |= session_run_waking(b);
+	more |= delays_run(b);
 	more |= run_queues(b);
 	more |= run_cancelled(b);
 	more |= queue_free_garbage(b, GARBAGE_MAX);

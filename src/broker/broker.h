@@ -25,6 +25,7 @@ struct entry_block;
 struct store;
 struct strand;
 struct lane_place;
+struct delay;
 
 TAILQ_HEAD(queue_list, queue);
 TAILQ_HEAD(chained_list, strand);
@@ -33,6 +34,7 @@ TAILQ_HEAD(client_list, client);
 TAILQ_HEAD(returning_list, returning);
 TAILQ_HEAD(waking_list, session);
 TAILQ_HEAD(quorum_list, quorum);
+TAILQ_HEAD(delay_work, delay);
 
 struct broker {
 	const struct config *cfg;	/* borrowed, outlives the broker */
@@ -50,6 +52,8 @@ struct broker {
 	struct quorum_list moving;	/* quorum queues with messages on their way to the tail */
 	uint32_t returned;		/* how many came back that way since the last broker_run() */
 	struct queue_list deleted;	/* queues that are gone and nobody waits for: freed by broker_reap() */
+	struct delay *delays;		/* uthash by exchange id: what waits in x-delayed-message exchanges, which own it */
+	struct delay_work delay_work;	/* of them, those that have something to do */
 	struct entry_block *garbage;	/* owned: blocks of purged entries, freed in slices */
 	uint64_t work;			/* entries, matches and the like gone through so far: who hands in requests one after
 					 * the other looks at the clock when it has risen by some hundreds */

@@ -11,6 +11,8 @@
 #include "broker/alternate.h"
 #include "broker/binding.h"
 #include "broker/broker.h"
+#include "broker/delay.h"
+#include "broker/exchange_type/delayed.h"
 #include "broker/exchange_type/type.h"
 #include "broker/persist.h"
 #include "broker/route.h"
@@ -58,6 +60,7 @@ create(struct vhost *vh, const struct exchange_spec *spec, enum exchange_type ty
 	x->name_len = (uint16_t)spec->name.n;
 	x->id = id;
 	x->type = type;
+	x->routes_as = type == EXCHANGE_DELAYED ? delayed_type(spec->arguments) : type;
 	x->durable = spec->durable;
 	x->auto_delete = spec->auto_delete;
 	x->internal = spec->internal;
@@ -67,6 +70,8 @@ create(struct vhost *vh, const struct exchange_spec *spec, enum exchange_type ty
 		x->alternate = f.bytes;
 		alternate_add(x);
 	}
+	if (type == EXCHANGE_DELAYED)
+		x->delay = delay_new(x);
 	LIST_INIT(&x->bindings);
 	LIST_INIT(&x->inbound);
 	HASH_ADD_KEYPTR(hh, vh->exchanges, x->name, x->name_len, x);
@@ -152,16 +157,16 @@ print_argument(const struct field *f, bool with_type, char *buf, size_t n)
 }
 
 static const struct error *
-check_alternate(const struct exchange *x, const struct table *arguments)
+check_argument(const struct exchange *x, const struct table *arguments, const char *name)
 {
 	struct field have, want, *h, *w;
 	char a[400], b[400];
 
-	h = table_find(table_span(x->arguments), AE, &have) ? &have : NULL;
-	w = table_find(table_span(arguments), AE, &want) ? &want : NULL;
+	h = table_find(table_span(x->arguments), name, &have) ? &have : NULL;
+	w = table_find(table_span(arguments), name, &want) ? &want : NULL;
 	if (h == w || (h != NULL && w != NULL && field_equal(h, w)))
 		return NULL;
-	return inequivalent(x, AE, print_argument(w, h == NULL, a, sizeof a),
+	return inequivalent(x, name, print_argument(w, h == NULL, a, sizeof a),
 	    print_argument(h, w == NULL, b, sizeof b));
 }
 
@@ -190,7 +195,9 @@ check_equivalent(
 	if ((e = differs(x, "durable", spec->durable, x->durable)) == NULL &&
 	    (e = differs(x, "auto_delete", spec->auto_delete, x->auto_delete)) == NULL &&
 	    (e = differs(x, "internal", spec->internal, x->internal)) == NULL)
-		e = check_alternate(x, spec->arguments);
+		e = check_argument(x, spec->arguments, AE);
+	if (e == NULL && type == EXCHANGE_DELAYED)
+		e = check_argument(x, spec->arguments, DELAYED_TYPE);
 	return e;
 }
 
@@ -262,7 +269,8 @@ destroy(struct exchange *x)
 		vh->default_exchange = NULL;
 	vh->epoch++;
 	vh->broker->stats.exchanges--;
-	exchange_type_ops(x->type)->free(x);
+	exchange_type_ops(x->routes_as)->free(x);
+	delay_free(&x->delay);
 	route_cache_free(x);
 	mem_sub(MEM_TOPOLOGY, exchange_size(x));
 	table_free(&x->arguments);

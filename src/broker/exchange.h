@@ -16,9 +16,11 @@ struct table;
 struct vhost;
 struct route_cache;
 struct binding;
+struct delay;
 
 enum exchange_type {
-	EXCHANGE_DIRECT, EXCHANGE_FANOUT, EXCHANGE_TOPIC, EXCHANGE_HEADERS, EXCHANGE_CONSISTENT_HASH, EXCHANGE_TYPES
+	EXCHANGE_DIRECT, EXCHANGE_FANOUT, EXCHANGE_TOPIC, EXCHANGE_HEADERS, EXCHANGE_CONSISTENT_HASH, EXCHANGE_DELAYED,
+	EXCHANGE_TYPES
 };
 
 struct exchange {
@@ -27,6 +29,7 @@ struct exchange {
 	uint64_t id;
 	uint16_t name_len;
 	enum exchange_type type;
+	enum exchange_type routes_as;		/* the type, or what an x-delayed-message exchange routes as in the end */
 	bool durable, auto_delete, internal;
 	struct table *arguments;		/* owned, may be NULL */
 	struct span alternate;			/* in arguments; p NULL: none */
@@ -45,6 +48,7 @@ struct exchange {
 	uint32_t identity_slots;
 	struct route_cache *cache;		/* owned; made on first use */
 	void *index;				/* owned by the type: direct's keys, topic's trie, weights; NULL for the others */
+	struct delay *delay;			/* owned: what waits; NULL unless the type is x-delayed-message */
 	uint64_t mark;				/* route.c: visited */
 	struct exchange *unbound_next;		/* vhost->unbound */
 	struct exchange *changed_next;		/* exchange_changed's work */

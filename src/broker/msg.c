@@ -116,6 +116,47 @@ msg_try_append(
 	return true;
 }
 
+static bool
+copy_rest(const struct msg *m, struct msg *to)
+{
+	uint64_t left = m->body_size;
+	struct msg_piece *last = NULL;
+
+	for (const struct msg_piece *p = m->rest; p != NULL; p = p->next) {
+		if (!msg_try_append(to, &last, p->d, p->n, left))
+			return false;
+		left -= p->n;
+	}
+	return true;
+}
+
+struct msg *
+msg_try_with_props(const struct msg *m, struct span props)
+{
+	enum { FRAME_HEAD = 7, CONTENT_HEAD = 12, FRAME_END = 0xCE };
+	uint32_t header = (uint32_t)(FRAME_HEAD + CONTENT_HEAD + props.n + 1);
+	uint32_t meta = m->names_len + header;
+	size_t body = m->rest == NULL ? (size_t)m->body_size : 0;
+	struct msg *to = msg_try_new(msg_wire_size(meta, body));
+	uint8_t *h;
+
+	if (to == NULL)
+		return NULL;
+	memcpy(to->wire, m->wire, m->names_len + (size_t)FRAME_HEAD + CONTENT_HEAD);
+	h = to->wire + m->names_len;
+	put_be32(h + 3, (uint32_t)(CONTENT_HEAD + props.n));
+	memcpy(h + FRAME_HEAD + CONTENT_HEAD, props.p, props.n);
+	h[header - 1] = FRAME_END;
+	if (body > 0)
+		memcpy(h + header, m->wire + m->meta_len, FRAME_HEAD + body + 1);
+	to->names_len = m->names_len;
+	to->meta_len = meta;
+	to->body_size = m->body_size;
+	if (m->rest != NULL && !copy_rest(m, to))
+		msg_unref(&to);
+	return to;
+}
+
 uint64_t
 msg_memory(const struct msg *m)
 {

@@ -23,7 +23,7 @@ struct msg_piece {	/* a part of a long body */
 	uint8_t d[];
 };
 
-enum { MSG_PERSISTENT = 1 };
+enum { MSG_PERSISTENT = 1, MSG_DELAYED = 2 /* it waits in an x-delayed-message exchange */ };
 
 struct msg {
 	uint32_t refs, home;		/* home: base/slab's */
@@ -101,6 +101,9 @@ msg_body(const struct msg *m)
  * is still to come of body_size, these included. False: no memory, nothing was appended. Never allocates more than
  * twice what has come in. */
 bool msg_try_append(struct msg *m, struct msg_piece **last, const uint8_t *p, size_t n, uint64_t declared) MUSTUSE;
+
+/* A copy of m with other properties, as props_scan takes them; NULL: no memory. Times and flags are the caller's. */
+struct msg *msg_try_with_props(const struct msg *m, struct span props) MUSTUSE;
 
 uint64_t msg_memory(const struct msg *m);	/* bytes it occupies */
 

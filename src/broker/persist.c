@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "broker/binding.h"
 #include "broker/definition.h"
+#include "broker/delay.h"
 #include "broker/exchange.h"
 #include "broker/msg.h"
 #include "broker/props.h"
@@ -93,7 +94,8 @@ on_make(void *arg UNUSED, const struct op_msg *o)
 	m->meta_len = meta;
 	m->body_size = o->body.n;
 	m->arrived_ms = o->arrived_ms;
-	m->flags = o->flags & MSG_FLAG_PERSISTENT ? MSG_PERSISTENT : 0;
+	m->flags = (o->flags & MSG_FLAG_PERSISTENT ? MSG_PERSISTENT : 0) |
+	           (o->due_ms != 0 ? MSG_DELAYED : 0);
 	m->prio = o->prio;
 	if (o->body.n > BODY_IN_WIRE && !msg_try_append(m, &last, o->body.p, o->body.n, o->body.n))
 		msg_unref(&m);
@@ -144,7 +146,8 @@ on_describe(const void *item, struct op_msg *o)
 	o->flags = m->flags & MSG_PERSISTENT ? MSG_FLAG_PERSISTENT : 0;
 	o->prio = m->prio;
 	o->arrived_ms = m->arrived_ms;
-	o->expires_ms = o->due_ms = 0;
+	o->expires_ms = 0;
+	o->due_ms = unlikely(m->flags & MSG_DELAYED) ? delay_due_ms(m) : 0;
 	if (unlikely(get_be16(props.p) & PROP_EXPIRATION) && props_scan(props, &scanned) == 0 &&
 	    props_expiration(scanned.expiration, &ttl_ms) == 0)
 		o->expires_ms = m->arrived_ms + ttl_ms;
@@ -156,29 +159,46 @@ on_body_size(const void *item)
 	return ((const struct msg *)item)->body_size;
 }
 
+/* Lanes of priority levels belong to a queue's strand, those of higher numbers to a delayed-message exchange. */
+static bool
+is_delay(const struct lane *l)
+{
+	return lane_number(l) >= DELAY_LANE_FIRST;
+}
+
 static uint64_t
 on_spilled(struct lane *l, uint64_t through, bool is_behind)
 {
-	return strand_spilled(lane_owner(l), through, is_behind);
+	return unlikely(is_delay(l)) ? delay_spilled(lane_owner(l), through, is_behind)
+	                             : strand_spilled(lane_owner(l), through, is_behind);
 }
 
 static void
 on_loaded(
     struct lane *l, void *item, uint64_t seq, const struct op_state *state, const struct op_msg *m)
 {
-	strand_loaded(lane_owner(l), item, seq, state, m->expires_ms);
+	if (unlikely(is_delay(l)))
+		delay_loaded(lane_owner(l), item, seq, m->due_ms);
+	else
+		strand_loaded(lane_owner(l), item, seq, state, m->expires_ms);
 }
 
 static void
 on_load_done(struct lane *l)
 {
-	strand_load_done(lane_owner(l));
+	if (unlikely(is_delay(l)))
+		delay_load_done(lane_owner(l));
+	else
+		strand_load_done(lane_owner(l));
 }
 
 static void
 on_lost(struct lane *l, uint64_t count, uint64_t bytes)
 {
-	strand_lost(lane_owner(l), count, bytes);
+	if (unlikely(is_delay(l)))
+		delay_lost(lane_owner(l), count);
+	else
+		strand_lost(lane_owner(l), count, bytes);
 }
 
 void

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "broker/binding.h"
 #include "broker/definition.h"
+#include "broker/delay.h"
 #include "broker/exchange.h"
 #include "broker/persist.h"
 #include "broker/queue_priv.h"
@@ -237,6 +238,12 @@ link_kind(struct broker *b, enum object_kind kind, store_object_fn *f)
 	free(l.left_out);
 }
 
+static void
+link_delay_lane(void *arg, uint64_t exchange, uint32_t number)
+{
+	delay_restore_lane(arg, exchange, number);
+}
+
 void
 persist_unlink(struct broker *b)
 {
@@ -246,6 +253,7 @@ persist_unlink(struct broker *b)
 		continue;
 	TAILQ_FOREACH (q, &b->queues, all_link)
 		q->strand.lane = NULL;
+	delays_unlink(b);
 	b->store = NULL;
 }
 
@@ -254,6 +262,7 @@ persist_link(struct broker *b)
 {
 	link_kind(b, OBJECT_VHOST, link_vhost);
 	link_kind(b, OBJECT_EXCHANGE, link_exchange);
+	store_each_lane(b->store, DELAY_LANE_FIRST, link_delay_lane, b);
 	link_kind(b, OBJECT_QUEUE, link_queue);
 	link_kind(b, OBJECT_BINDING, link_binding);
 	store_linked(b->store);

@@ -9,6 +9,7 @@
 
 #include "broker/broker.h"
 #include "broker/client.h"
+#include "broker/delay.h"
 #include "broker/exchange.h"
 #include "broker/permission.h"
 #include "broker/persist.h"
@@ -159,12 +160,30 @@ publish_route(struct session *s, struct publish_memo *memo, const struct msg *m,
 		r = route_find_msg(x, m, pr);
 		if (unlikely(r == NULL))
 			return refuse_route(x, msg_key(m));
+		if (unlikely(r->bad_delay))
+			return delay_refuse(pr->headers);
 		if (!pr->has_cc)
 			memo_set(memo, s, m, x, r);
 	}
 	*route = r;
 	*due_ms = due;
 	return NULL;
+}
+
+/* To the exchanges that keep it for a while. Of several records the last one counts: they are in order. */
+static void
+keep(struct msg *m, const struct route *route, struct store_wait *wait)
+{
+	struct store_wait w;
+
+	for (uint32_t i = 0; i < route->delays; i++) {
+		w = delay_publish(route->delay[i]->delay, msg_ref(m));
+		if (w.lsn == 0)
+			continue;
+		wait->lsn = w.lsn;
+		wait->durable |= w.durable;
+		wait->lags |= w.lags;
+	}
 }
 
 enum publish_outcome
@@ -174,18 +193,22 @@ publish_deliver(struct broker *b, struct msg *m, const struct route *route, uint
 	struct store_wait nothing = { 0 };
 	uint32_t n = route->count;
 
-	if (wait != NULL)
-		*wait = nothing;
+	if (wait == NULL)
+		wait = &nothing;
+	*wait = (struct store_wait){ 0 };
 	m->arrived_ms = b->now_ms;
 	b->work += n + 1;
 	b->stats.publish++;
 	b->stats.publish_in += m->body_size;
 	if (unlikely(n == 0)) {
+		keep(m, route, wait);
 		msg_unref(&m);
-		return PUBLISH_UNROUTED;
+		return route->delays > 0 ? PUBLISH_ROUTED : PUBLISH_UNROUTED;
 	}
 	if (b->store != NULL)
-		persist_message(b, m, route->queue, n, wait != NULL ? wait : &nothing);
+		persist_message(b, m, route->queue, n, wait);
+	if (unlikely(route->delays > 0))
+		keep(m, route, wait);
 	/* All references at once: the first queue may use its own up. */
 	m->refs += n - 1;
 	for (uint32_t i = 0; i < n; i++) {

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "broker/binding.h"
 #include "broker/broker.h"
+#include "broker/delay.h"
 #include "broker/exchange_type/headers.h"
 #include "broker/exchange_type/type.h"
 #include "broker/msg.h"
@@ -22,9 +23,9 @@
 /* Scratch of all walks: arrays that keep their size. Queues and exchanges are as many as clients declared. */
 static struct {
 	struct queue **queue;
-	struct exchange **exchange;
+	struct exchange **exchange, **delay;
 	struct span *key;
-	uint32_t queue_cap, exchange_cap, key_cap;
+	uint32_t queue_cap, exchange_cap, delay_cap, key_cap;
 	struct message_headers *headers;
 	struct route route;
 	uint64_t mark;
@@ -32,11 +33,11 @@ static struct {
 
 struct route_walk {
 	struct span headers, props;
-	uint32_t queues, exchanges, steps;
+	uint32_t queues, exchanges, delays, steps;
 	uint32_t repeats; /* bindings hit that led where others had led before */
 	bool hit;         /* the exchange in hand matched something */
 	bool has_headers; /* scratch.headers was set up for this message */
-	bool by_key, by_headers;
+	bool by_key, by_headers, bad_delay;
 };
 
 void
@@ -44,12 +45,13 @@ route_fini(void)
 {
 	free(scratch.queue);
 	free(scratch.exchange);
+	free(scratch.delay);
 	free(scratch.key);
 	message_headers_free(&scratch.headers);
 	scratch.queue = NULL;
-	scratch.exchange = NULL;
+	scratch.exchange = scratch.delay = NULL;
 	scratch.key = NULL;
-	scratch.queue_cap = scratch.exchange_cap = scratch.key_cap = 0;
+	scratch.queue_cap = scratch.exchange_cap = scratch.delay_cap = scratch.key_cap = 0;
 }
 
 static void
@@ -81,6 +83,27 @@ add_exchange(struct route_walk *w, struct exchange *x)
 		    xrealloc(scratch.exchange, scratch.exchange_cap * sizeof(struct exchange *));
 	}
 	scratch.exchange[w->exchanges++] = x;
+}
+
+/* Does x keep the message for a while? Then it is one of the places that it goes to. */
+static bool
+is_kept(struct route_walk *w, struct exchange *x)
+{
+	uint64_t ms;
+
+	w->by_headers = true;
+	switch (delay_wish(w->headers, &ms)) {
+	case DELAY_INVALID: w->bad_delay = true; return false;
+	case DELAY_NONE: return false;
+	case DELAY_WANTED: break;
+	}
+	if (w->delays == scratch.delay_cap) {
+		scratch.delay_cap = scratch.delay_cap == 0 ? 4 : scratch.delay_cap * 2;
+		scratch.delay =
+		    xrealloc(scratch.delay, scratch.delay_cap * sizeof(struct exchange *));
+	}
+	scratch.delay[w->delays++] = x;
+	return true;
 }
 
 bool
@@ -154,7 +177,9 @@ walk(struct route_walk *w, struct exchange *x, const struct span *key, uint32_t 
 	for (i = 0; i < w->exchanges; i++) {
 		x = scratch.exchange[i];
 		x->observed = true;
-		ops = exchange_type_ops(x->type);
+		if (unlikely(x->type == EXCHANGE_DELAYED) && is_kept(w, x))
+			continue;
+		ops = exchange_type_ops(x->routes_as);
 		w->by_key |= ops->by_key;
 		w->by_headers |= ops->by_headers;
 		w->hit = false;
@@ -244,7 +269,12 @@ find(struct exchange *x, struct span key, struct span headers, struct span props
 		x->vhost->broker->stats.route_refused++;
 		return NULL;
 	}
-	scratch.route = (struct route){ w.queues, w.by_headers || has_cc, scratch.queue };
+	scratch.route = (struct route){ .count = w.queues,
+		.by_headers = w.by_headers || has_cc,
+		.queue = scratch.queue,
+		.delays = w.delays,
+		.bad_delay = w.bad_delay,
+		.delay = scratch.delay };
 	if (!scratch.route.by_headers && !is_default)
 		route_cache_put(x, w.by_key ? key : span_of(NULL, 0), !w.by_key, &scratch.route);
 	return &scratch.route;

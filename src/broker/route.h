@@ -20,6 +20,10 @@ struct route {
 	uint32_t count;
 	bool by_headers;	/* depends on more than exchange and key: not to be remembered */
 	struct queue **queue;
+	/* x-delayed-message exchanges on the way that keep the message for a while, instead of what lies behind them. */
+	uint32_t delays;
+	bool bad_delay;		/* or would, if they understood for how long: its header is to be refused */
+	struct exchange **delay;
 };
 
 /* `headers`: content of the message's header table, checked; p NULL if it has none. Needed by headers exchanges and for

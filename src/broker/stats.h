@@ -29,6 +29,8 @@
 	X(purged, COUNTER, "messages removed by purge or deletion of their queue")                \
 	X(reply_to, COUNTER, "messages delivered through direct reply-to")                        \
 	X(reply_to_dropped, COUNTER, "direct replies dropped because their taker does not read")  \
+	X(delayed, COUNTER, "messages that came into delayed-message exchanges")                  \
+	X(delayed_out, COUNTER, "messages whose delay was over")                                  \
 	X(route_refused, COUNTER, "messages refused because their route takes too many steps")   \
 	X(over_delivery_limit, COUNTER, "messages that came back to a quorum queue too often")    \
 	X(parked, COUNTER, "times that a publishing channel was parked by an alarm")              \
@@ -51,6 +53,7 @@
 	X(quorum_queues, GAUGE, "those of them that are quorum queues")                           \
 	X(exchanges, GAUGE, "exchanges")                                                          \
 	X(bindings, GAUGE, "bindings")                                                            \
+	X(messages_delayed, GAUGE, "messages that wait in delayed-message exchanges")             \
 	X(messages_ready, GAUGE, "messages ready for delivery, in all queues")                    \
 	X(messages_unacknowledged, GAUGE, "messages delivered and not acknowledged, in all queues")
 

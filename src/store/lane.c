@@ -16,7 +16,6 @@ enum {
 	RING_MIN = 16,
 	RING_HINT_MAX = 4096,
 	STATES_MIN = 16,
-	PRIORITY_LANES = 256
 };
 #define RING_MAX ((uint64_t)1 << 31)
 
@@ -59,7 +58,7 @@ lane_get(struct store *s, struct op_lane name)
 	l->durable = true;
 	l->owns_items = s->recovering;
 	l->next_seq = 1;
-	if (s->recovering && name.lane < PRIORITY_LANES && name.lane > s->top_lane)
+	if (s->recovering && name.lane < LANE_LATER && name.lane > s->top_lane)
 		s->top_lane = name.lane;
 	HASH_ADD(hh, s->lanes, name, NAME_SIZE, l);
 	return l;
@@ -124,6 +123,12 @@ void *
 lane_owner(const struct lane *l)
 {
 	return l->owner;
+}
+
+uint32_t
+lane_number(const struct lane *l)
+{
+	return l->name.lane;
 }
 
 void

@@ -93,6 +93,20 @@ apply_put(struct store *s, const struct op_object *put, uint64_t lsn)
 		memcpy(o->state, put->state.p, o->n);
 }
 
+/* Lanes for what is due later have any numbers; their owner always used one of the first two. */
+static void
+close_later_lanes(struct store *s, uint64_t id)
+{
+	struct lane *l, *next;
+
+	if (lane_find(s, (struct op_lane){ id, LANE_LATER }) == NULL &&
+	    lane_find(s, (struct op_lane){ id, LANE_LATER + 1 }) == NULL)
+		return;
+	HASH_ITER(hh, s->lanes, l, next)
+	if (l->name.queue == id && l->name.lane >= LANE_LATER)
+		lane_close(&l);
+}
+
 void
 apply_gone(struct store *s, const struct op_object *gone)
 {
@@ -101,12 +115,14 @@ apply_gone(struct store *s, const struct op_object *gone)
 
 	if (o != NULL)
 		free_object(s, o);
-	/* Live, their owner closes them. Delay buckets, which have any number, go in store_linked(). */
+	/* Live, their owner closes them. */
 	if (!s->recovering)
 		return;
 	w = window_find(s, gone->id);
 	if (w != NULL)
 		window_close(&w);
+	if (gone->kind == OBJECT_EXCHANGE)
+		close_later_lanes(s, gone->id);
 	if (gone->kind != OBJECT_QUEUE)
 		return;
 	for (uint32_t number = 0; number <= s->top_lane; number++) {

@@ -389,6 +389,16 @@ orphan_goes(struct store *s, const struct lane *l, unsigned *said)
 }
 
 void
+store_each_lane(struct store *s, uint32_t from, store_lane_fn *f, void *arg)
+{
+	struct lane *l, *next;
+
+	HASH_ITER(hh, s->lanes, l, next)
+	if (l->name.lane >= from)
+		f(arg, l->name.queue, l->name.lane);
+}
+
+void
 store_linked(struct store *s)
 {
 	struct lane *l, *next;

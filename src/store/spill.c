@@ -434,6 +434,15 @@ lane_spill(struct lane *l, uint64_t keep_bytes)
 }
 
 bool
+lane_spill_through(struct lane *l, uint64_t through)
+{
+	if (!l->durable || l->live == 0 || l->low > through)
+		return false;
+	(void)spill_start(l, through, NULL, 0); /* where a job is under way, later */
+	return true;
+}
+
+bool
 lane_spill_items(struct lane *l, const struct lane_item *items, uint32_t n)
 {
 	assert(!l->durable);

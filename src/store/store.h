@@ -89,12 +89,17 @@ typedef void lane_entry_fn(void *arg, uint64_t seq, void *item, const struct op_
 /* Its messages that are in memory (beyond the chain), ascending; the reference moves to the owner. Once. m: arrived,
  * expires, due, flags only. */
 void lane_each(struct lane *l, lane_entry_fn *f, void *arg);
+/* Every lane with a number from `from` on that was recovered; f may call lane_open() for it. */
+typedef void store_lane_fn(void *arg, uint64_t queue, uint32_t number);
+void store_each_lane(struct store *s, uint32_t from, store_lane_fn *f, void *arg);
 /* What nobody asked for with lane_open() or an object is gone: lanes, segments. Messages in them were of queues whose
  * records were damaged: they are told and counted (stats.damaged_messages). */
 void store_linked(struct store *s);
 
 /* ---- lanes ---- */
 
+/* Numbers from here on are for messages that are due later; of a queue or an exchange. Below: priority levels. */
+enum { LANE_LATER = 256 };
 /* owner: what lane_owner() returns. A lane that is not durable (of a transient queue) journals nothing; it serves spilling
  * only. */
 struct lane *lane_open(struct store *s, uint64_t queue, uint32_t number, bool durable, void *owner);
@@ -102,6 +107,7 @@ struct lane *lane_open(struct store *s, uint64_t queue, uint32_t number, bool du
  * keeps the items of entries and deliveries that it has. */
 void lane_close(struct lane **lp);
 void *lane_owner(const struct lane *l);
+uint32_t lane_number(const struct lane *l);
 void lane_set_sync(struct lane *l, struct sync_setting s); /* DEFAULT: the node's */
 uint64_t lane_next_seq(const struct lane *l);	/* none that was given out is at or above it */
 uint64_t lane_delivered(const struct lane *l);	/* recovered: messages up to it may have been delivered */
@@ -161,6 +167,8 @@ struct lane_item {
 };
 bool lane_spill(struct lane *l, uint64_t keep_bytes);
 bool lane_spill_items(struct lane *l, const struct lane_item *items, uint32_t n);
+/* All of them up to `through`. False: none is in memory. */
+bool lane_spill_through(struct lane *l, uint64_t through);
 uint64_t lane_memory_bytes(const struct lane *l);	/* of message bodies in memory beyond the chain */
 /* Segments at the head of the unread part in which everything has expired are dropped unread; returns messages. */
 uint64_t lane_expire_unread(struct lane *l, uint64_t now_ms, uint64_t *bytes);

@@ -8,6 +8,7 @@ static const struct exchange_type_ops *const types[EXCHANGE_TYPES] = {
 	[EXCHANGE_TOPIC] = &exchange_topic,
 	[EXCHANGE_HEADERS] = &exchange_headers,
 	[EXCHANGE_CONSISTENT_HASH] = &exchange_consistent_hash,
+	[EXCHANGE_DELAYED] = &exchange_delayed,
 };
 
 const struct exchange_type_ops *

@@ -30,7 +30,7 @@ struct exchange_type_ops {
 };
 
 extern const struct exchange_type_ops exchange_direct, exchange_fanout, exchange_topic,
-    exchange_headers, exchange_consistent_hash;
+    exchange_headers, exchange_consistent_hash, exchange_delayed;
 
 const struct exchange_type_ops *exchange_type_ops(enum exchange_type type);
 

@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What comes in, what becomes due, and how a full buffer becomes a run. See delay.h. */
+#include "broker/delay.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "broker/broker.h"
+#include "broker/delay_priv.h"
+#include "broker/exchange.h"
+#include "broker/msg.h"
+#include "broker/persist.h"
+#include "broker/props.h"
+#include "broker/queue.h"
+#include "broker/route.h"
+#include "broker/vhost.h"
+
+enum {
+	BUFFER_MESSAGES = 65536,
+	BUFFER_BYTES = 16 << 20,
+	BUFFER_SHORT = 16, /* a part of it, while memory is short */
+	DUE_SLICE = 256,   /* messages a call */
+	MOVE_SLICE = 256,
+	MOVE_RECORD = 64,       /* messages a record, */
+	MOVE_BYTES = 256 << 10, /* or bytes */
+	RETRY_MS = 100
+};
+
+static wheel_fn on_time;
+
+struct delay *
+delay_new(struct exchange *x)
+{
+	struct broker *b = x->vhost->broker;
+	struct delay *d = xcalloc(1, sizeof *d);
+
+	d->x = x;
+	d->broker = b;
+	d->id = x->id;
+	d->durable = x->durable;
+	d->node.fire = on_time;
+	d->next_seq = 1;
+	delay_lane_init(&d->in[0], d, DELAY_LANE_FIRST);
+	delay_lane_init(&d->in[1], d, DELAY_LANE_FIRST + 1);
+	d->next_number = DELAY_LANE_FIRST + 2;
+	TAILQ_INIT(&d->runs);
+	TAILQ_INIT(&d->idle);
+	mem_add(MEM_TOPOLOGY, sizeof *d);
+	HASH_ADD(hh, b->delays, id, sizeof d->id, d);
+	return d;
+}
+
+static void
+free_lanes(struct delay_lane_list *list)
+{
+	struct delay_lane *l;
+
+	while ((l = TAILQ_FIRST(list)) != NULL) {
+		TAILQ_REMOVE(list, l, link);
+		delay_lane_fini(l);
+		mem_sub(MEM_TOPOLOGY, sizeof *l);
+		free(l);
+	}
+}
+
+void
+delay_free(struct delay **dp)
+{
+	struct delay *d = *dp;
+
+	*dp = NULL;
+	if (d == NULL)
+		return;
+	wheel_disarm(d->broker->wheel, &d->node);
+	if (d->is_listed)
+		TAILQ_REMOVE(&d->broker->delay_work, d, work_link);
+	HASH_DEL(d->broker->delays, d);
+	delay_heap_fini(&d->buffer);
+	delay_heap_fini(&d->sealed);
+	delay_lane_fini(&d->in[0]);
+	delay_lane_fini(&d->in[1]);
+	free_lanes(&d->runs);
+	free_lanes(&d->idle);
+	d->broker->stats.messages_delayed -= d->messages;
+	mem_sub(MEM_TOPOLOGY, sizeof *d);
+	free(d);
+}
+
+struct exchange *
+delay_find(const struct broker *b, uint64_t id)
+{
+	struct delay *d;
+
+	HASH_FIND(hh, b->delays, &id, sizeof id, d);
+	return d != NULL ? d->x : NULL;
+}
+
+uint64_t
+delay_messages(const struct delay *d)
+{
+	return d->messages;
+}
+
+void
+delay_count_out(struct delay *d, uint64_t n)
+{
+	assert(d->messages >= n);
+	d->messages -= n;
+	d->broker->stats.messages_delayed -= n;
+}
+
+void
+delay_list_work(struct delay *d)
+{
+	d->broker->loads++; /* a turn more */
+	if (d->is_listed)
+		return;
+	d->is_listed = true;
+	TAILQ_INSERT_TAIL(&d->broker->delay_work, d, work_link);
+}
+
+static void
+on_time(struct wheel_node *node, uint64_t now_ms UNUSED)
+{
+	delay_list_work(container_of(node, struct delay, node));
+}
+
+static void
+arm(struct delay *d, uint64_t due_ms)
+{
+	if (!wheel_armed(&d->node) || d->node.due_ms > due_ms)
+		wheel_arm(d->broker->wheel, &d->node, due_ms);
+}
+
+struct delay_lane *
+delay_run_new(struct delay *d, uint32_t number)
+{
+	struct delay_lane *l = number == 0 ? TAILQ_FIRST(&d->idle) : NULL;
+
+	if (l != NULL) {
+		TAILQ_REMOVE(&d->idle, l, link);
+	} else {
+		l = xmalloc(sizeof *l);
+		mem_add(MEM_TOPOLOGY, sizeof *l);
+		delay_lane_init(l, d, number != 0 ? number : d->next_number);
+		if (l->number >= d->next_number)
+			d->next_number = l->number + 1;
+	}
+	TAILQ_INSERT_TAIL(&d->runs, l, link);
+	return l;
+}
+
+/* ---- in ---- */
+
+/* With everything the buffers' lanes have in memory, and nothing on its way to a run. */
+static bool
+may_seal(const struct delay *d)
+{
+	return d->broker->store != NULL && d->filling == NULL &&
+	       delay_lane_unread(&d->in[0]) == 0 && delay_lane_unread(&d->in[1]) == 0;
+}
+
+static bool
+is_full(const struct delay *d)
+{
+	uint32_t part = memory_spills(&d->broker->memory) ? BUFFER_SHORT : 1;
+
+	return d->buffer.n >= BUFFER_MESSAGES / part || d->buffer.bytes >= BUFFER_BYTES / part;
+}
+
+struct store_wait
+delay_publish(struct delay *d, struct msg *m)
+{
+	struct broker *b = d->broker;
+	struct delay_lane *in = &d->in[d->now];
+	struct delay_entry e = { .seq = d->next_seq++, .m = m, .lane = in };
+	struct store_wait wait = { 0 };
+
+	m->flags |= MSG_DELAYED;
+	e.due_ms = delay_due_ms(m);
+	delay_lane_open(in);
+	if (in->lane != NULL) {
+		if ((m->flags & MSG_PERSISTENT) != 0 || persist_hold(b) == NULL)
+			wait =
+			    store_publish(b->store, &(struct lane_place){ in->lane, e.seq }, 1, m);
+		else
+			lane_add_volatile(in->lane, e.seq, m);
+	}
+	delay_heap_push(&d->buffer, &e);
+	d->messages++;
+	d->came++;
+	b->stats.messages_delayed++;
+	b->stats.delayed++;
+	arm(d, e.due_ms);
+	if (unlikely(is_full(d)))
+		delay_list_work(d);
+	return wait;
+}
+
+/* ---- what is next ---- */
+
+struct next {
+	const struct delay_entry *e; /* NULL: nothing waits, or it is not known */
+	struct delay_heap *heap;     /* one of the two is not NULL */
+	struct delay_lane *run;
+	bool unknown; /* it has to be read first */
+};
+
+static void
+offer(struct next *n, const struct delay_entry *e, struct delay_heap *heap, struct delay_lane *run)
+{
+	if (n->e == NULL || delay_entry_before(e, n->e)) {
+		n->e = e;
+		n->heap = heap;
+		n->run = run;
+	}
+}
+
+static struct next
+find_next(struct delay *d)
+{
+	struct next n = { 0 };
+	struct delay_lane *l, *following;
+	unsigned i;
+
+	for (i = 0; i < 2; i++) {
+		n.unknown |= delay_lane_unread(&d->in[i]) > 0;
+		delay_lane_read(&d->in[i]);
+	}
+	if (d->buffer.n > 0)
+		offer(&n, &d->buffer.e[0], &d->buffer, NULL);
+	if (d->sealed.n > 0)
+		offer(&n, &d->sealed.e[0], &d->sealed, NULL);
+	for (l = TAILQ_FIRST(&d->runs); l != NULL; l = following) {
+		following = TAILQ_NEXT(l, link);
+		delay_lane_read(l);
+		if (delay_list_count(&l->front) > 0) {
+			offer(&n, &l->front.e[l->front.head], NULL, l);
+		} else if (delay_lane_unread(l) > 0) {
+			n.unknown = true;
+		} else if (l != d->filling) {
+			l->wants_spill = false;
+			TAILQ_REMOVE(&d->runs, l, link);
+			TAILQ_INSERT_TAIL(&d->idle, l, link);
+		}
+	}
+	if (n.unknown)
+		n.e = NULL;
+	return n;
+}
+
+static struct delay_entry
+take_next(struct next *n)
+{
+	struct delay_list *a;
+
+	if (n->heap != NULL)
+		return delay_heap_pop(n->heap);
+	a = &n->run->front;
+	return a->e[a->head++];
+}
+
+/* ---- out ---- */
+
+/* What leaves: with the sign of x-delay changed and without BCC, which is for the route only. *r: where it goes now. */
+static struct msg *
+make_due(struct exchange *x, const struct msg *m, const struct route **r)
+{
+	struct props pr, changed;
+	struct span headers;
+	uint8_t *negated, *without = NULL, *raw = NULL;
+	struct msg *out = NULL;
+	bool cc, bcc = false;
+	int n = props_scan(msg_props(m), &pr);
+
+	assert(n == 0);
+	negated = delay_negate(pr.headers, &headers.n);
+	if (negated == NULL)
+		return NULL;
+	headers.p = negated;
+	changed = pr;
+	changed.headers = headers;
+	*r = route_find_msg(x, m, &changed);
+	if (pr.has_cc && route_check_cc(headers, &cc, &bcc) == NULL && bcc)
+		headers.p = without = route_without_bcc(headers, &headers.n);
+	if (headers.p != NULL)
+		n = props_rewrite(msg_props(m), &pr, &headers, NULL, &raw);
+	if (raw != NULL)
+		out = msg_try_with_props(m, span_of(raw, (size_t)n));
+	free(negated);
+	free(without);
+	free(raw);
+	return out;
+}
+
+static void
+to_queues(struct broker *b, struct msg *m, const struct route *r)
+{
+	struct props pr;
+	uint64_t expires_ms = 0, ttl_ms;
+
+	if (props_scan(msg_props(m), &pr) == 0 && pr.expiration.p != NULL &&
+	    props_expiration(pr.expiration, &ttl_ms) == 0)
+		expires_ms = b->now_ms + ttl_ms;
+	m->refs += r->count - 1;
+	for (uint32_t i = 0; i < r->count; i++)
+		queue_publish(r->queue[i], m, expires_ms);
+}
+
+/* False: no memory; it stays. */
+static bool
+publish_due(struct delay *d, struct next *n)
+{
+	struct broker *b = d->broker;
+	const struct route *r;
+	struct msg *m = make_due(d->x, n->e->m, &r);
+	struct store_wait wait;
+	struct delay_entry e;
+
+	if (m == NULL)
+		return false;
+	e = take_next(n);
+	m->flags = e.m->flags & (uint8_t)~MSG_DELAYED;
+	m->prio = e.m->prio;
+	m->arrived_ms = b->now_ms;
+	if (r == NULL)
+		log_warning(
+		    "exchange '%s' in vhost '%s': a delayed message takes too many steps to "
+		    "route; it is dropped",
+		    d->x->name, d->x->vhost->name);
+	if (b->store != NULL) {
+		store_begin(b->store);
+		if (r != NULL && r->count > 0)
+			persist_message(b, m, r->queue, r->count, &wait);
+		if (e.lane->lane != NULL)
+			lane_ack(e.lane->lane, e.seq, e.m->body_size, ACK_MOVED);
+		(void)store_end(b->store);
+	}
+	msg_unref(&e.m);
+	delay_count_out(d, 1);
+	b->stats.delayed_out++;
+	b->work += r != NULL ? r->count + 1 : 1;
+	if (r != NULL && r->count > 0) {
+		to_queues(b, m, r);
+	} else {
+		b->stats.drop_unroutable++;
+		msg_unref(&m);
+	}
+	return true;
+}
+
+/* ---- moves ---- */
+
+static void
+seal(struct delay *d)
+{
+	d->filling = delay_run_new(d, 0);
+	delay_lane_open(d->filling);
+	d->filling_seq = d->next_seq;
+	d->next_seq += d->buffer.n;
+	d->sealed = d->buffer;
+	d->buffer = (struct delay_heap){ 0 };
+	d->now ^= 1;
+}
+
+static void
+move_one(struct delay *d)
+{
+	struct delay_entry e = delay_heap_pop(&d->sealed);
+	struct lane *from = e.lane->lane;
+	uint64_t seq = e.seq;
+
+	e.seq = d->filling_seq++;
+	e.lane = d->filling;
+	if (d->durable)
+		(void)store_publish(
+		    d->broker->store, &(struct lane_place){ e.lane->lane, e.seq }, 1, e.m);
+	if (from != NULL)
+		lane_ack(from, seq, e.m->body_size, ACK_MOVED);
+	delay_lane_append(e.lane, &e);
+}
+
+/* One record. */
+static uint32_t
+move_record(struct delay *d)
+{
+	uint64_t bytes = 0;
+	uint32_t n = 0;
+
+	store_begin(d->broker->store);
+	for (; n < MOVE_RECORD && bytes < MOVE_BYTES && d->sealed.n > 0; n++) {
+		bytes += msg_memory(d->sealed.e[0].m);
+		move_one(d);
+	}
+	(void)store_end(d->broker->store);
+	return n;
+}
+
+/* Twice as many as came, so that it has ended before the next buffer is full. True: there is more. */
+static bool
+move_some(struct delay *d)
+{
+	uint32_t most = MOVE_SLICE + 2 * d->came, n = 0;
+
+	d->came = 0;
+	if (d->filling == NULL && is_full(d) && may_seal(d))
+		seal(d);
+	if (d->filling == NULL)
+		return false;
+	while (n < most && d->sealed.n > 0)
+		n += move_record(d);
+	if (d->sealed.n > 0)
+		return true;
+	d->filling->wants_spill = true;
+	d->filling = NULL;
+	delay_heap_fini(&d->sealed);
+	return is_full(d);
+}
+
+/* ---- the turn ---- */
+
+/* True: some are to be put into files yet. */
+static bool
+spill_runs(struct delay *d)
+{
+	struct delay_lane *l;
+	bool waits = false;
+
+	TAILQ_FOREACH (l, &d->runs, link) {
+		if (l->wants_spill)
+			waits |= l->wants_spill = delay_lane_spill(l);
+	}
+	return waits;
+}
+
+static bool
+run_one(struct delay *d)
+{
+	struct broker *b = d->broker;
+	bool held = persist_hold(b) != NULL, more = false;
+	struct next n;
+	uint32_t done;
+
+	for (done = 0; done < DUE_SLICE && !held; done++) {
+		n = find_next(d);
+		if (n.e == NULL || n.e->due_ms > b->now_ms)
+			break;
+		held = !publish_due(d, &n);
+	}
+	if (!held)
+		more = move_some(d);
+	if (spill_runs(d) || held)
+		arm(d, b->now_ms + RETRY_MS);
+	n = find_next(d);
+	if (n.e != NULL && !held) {
+		if (n.e->due_ms <= b->now_ms)
+			return true;
+		arm(d, n.e->due_ms);
+	}
+	return more;
+}
+
+bool
+delays_run(struct broker *b)
+{
+	struct delay *d, *last = TAILQ_LAST(&b->delay_work, delay_work);
+	bool more = false;
+
+	while (last != NULL && (d = TAILQ_FIRST(&b->delay_work)) != NULL) {
+		TAILQ_REMOVE(&b->delay_work, d, work_link);
+		d->is_listed = false;
+		if (run_one(d)) {
+			d->is_listed = true;
+			TAILQ_INSERT_TAIL(&b->delay_work, d, work_link);
+			more = true;
+		}
+		if (d == last)
+			break;
+	}
+	return more;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Messages by due time, those of the same by number: a binary heap. */
+#ifndef BROKER_DELAY_HEAP_H
+#define BROKER_DELAY_HEAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct delay_lane;
+struct msg;
+
+struct delay_entry {
+	uint64_t due_ms, seq;
+	struct msg *m;           /* a reference */
+	struct delay_lane *lane; /* borrowed: where it lies */
+};
+
+struct delay_heap {
+	struct delay_entry *e; /* owned; e[0] is next */
+	uint32_t n, cap;
+	uint64_t bytes; /* memory of the messages */
+};
+
+static inline bool
+delay_entry_before(const struct delay_entry *a, const struct delay_entry *b)
+{
+	return a->due_ms != b->due_ms ? a->due_ms < b->due_ms : a->seq < b->seq;
+}
+
+void delay_heap_push(struct delay_heap *h, const struct delay_entry *e);
+struct delay_entry delay_heap_pop(struct delay_heap *h); /* not of an empty one */
+/* Lets go of those of one lane up to `through`. Returns how many. */
+uint32_t delay_heap_drop(struct delay_heap *h, const struct delay_lane *lane, uint64_t through);
+void delay_heap_fini(struct delay_heap *h); /* with its references */
+
+#endif
