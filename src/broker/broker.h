@@ -12,6 +12,7 @@
 #include <sys/queue.h>
 
 #include "base/wheel.h"
+#include "broker/client.h"
 #include "broker/memory.h"
 #include "broker/stats.h"
 
@@ -51,6 +52,7 @@ struct broker {
 	struct waking_list waking;	/* sessions whose limit has room for consumers that wait */
 	struct quorum_list moving;	/* quorum queues with messages on their way to the tail */
 	uint32_t returned;		/* how many came back that way since the last broker_run() */
+	struct owned_queue_list orphans; /* exclusive queues of clients that are gone, on their way out */
 	struct queue_list deleted;	/* queues that are gone and nobody waits for: freed by broker_reap() */
 	struct delay *delays;		/* uthash by exchange id: what waits in x-delayed-message exchanges, which own it */
 	struct delay_work delay_work;	/* of them, those that have something to do */

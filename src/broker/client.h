@@ -44,8 +44,10 @@ struct client {
 /* Linked into broker->clients, counted. *c was zeroed but for the addresses. */
 void client_init(struct client *c, struct broker *b);
 void client_fini(struct client *c);			/* no session may be left; exclusive queues go */
-/* The client's exclusive queues go, now: before close-ok is written. */
+/* The client's exclusive queues go, now: before close-ok is written. Where they are thousands the rest of them goes in the
+ * next turns, and is locked until then. */
 void client_drop_exclusive(struct client *c);
+bool client_drop_orphans(struct broker *b);	/* a slice of these; broker_run(). True: there are more */
 void client_set_user(struct client *c, struct user *u);
 void client_set_vhost(struct client *c, struct vhost *vh);
 

@@ -38,6 +38,7 @@ struct queue {
 	bool is_runnable, is_deleted;
 	bool is_listed;				/* on broker->deleted */
 	bool with_due;				/* there may be entries that expire */
+	bool is_orphan;				/* exclusive, its client is gone: on broker->orphans, nobody's any more */
 	struct client *owner;			/* borrowed: exclusive to it; NULL otherwise */
 	struct table *arguments;		/* owned, may be NULL */
 	struct queue_settings set;		/* what they say */
@@ -54,7 +55,7 @@ struct queue {
 	struct queue_stats stats;
 	UT_hash_handle hh, hh_id;
 	TAILQ_ENTRY(queue) run_link;		/* broker->runnable; then, when deleted, broker->deleted */
-	LIST_ENTRY(queue) owner_link;		/* client->exclusive */
+	LIST_ENTRY(queue) owner_link;		/* client->exclusive or broker->orphans */
 	TAILQ_ENTRY(queue) all_link;		/* broker->queues */
 	uint64_t route_mark;			/* route.c: already in the route */
 };

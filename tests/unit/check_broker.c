@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The work of a turn: bounds, fairness, and what happens between a cause and its turn. */
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/slab.h"
@@ -179,6 +180,43 @@ START_TEST(client_record)
 }
 END_TEST
 
+/* A connection with thousands of exclusive queues goes: not all in one turn, and what is left is nobody's. */
+START_TEST(exclusive_queues_go_in_slices)
+{
+	enum { QUEUES = 20000, SLICE = 4096 };
+	struct queue_spec spec = { .exclusive = true };
+	struct client other;
+	struct queue *q;
+	char name[20];
+	uint64_t left;
+
+	world_client(&w, &other);
+	for (unsigned i = 0; i < QUEUES; i++) {
+		snprintf(name, sizeof name, "q%u", i);
+		spec.name = span_str(name);
+		ck_assert_ptr_null(queue_declare(w.vhost, &spec, &other, &q));
+		if (i % 1000 == 0)
+			queue_publish(q, world_msg(i, 8), 0);
+	}
+	client_fini(&other);
+	left = w.broker->stats.queues;
+	ck_assert_uint_ge(left, QUEUES - SLICE);
+	spec.name = SPAN_LIT("q0");
+	ck_assert_uint_eq(queue_declare(w.vhost, &spec, &client, &q)->code, 405);
+	queue_remove(queue_find(w.vhost, spec.name)); /* its last consumer, or its vhost, goes */
+	for (left--; left > 0; left = w.broker->stats.queues) {
+		bool more = broker_run(w.broker);
+
+		ck_assert_uint_lt(w.broker->stats.queues, left);
+		ck_assert_uint_ge(w.broker->stats.queues + SLICE, left);
+		ck_assert(more == (w.broker->stats.queues > 0));
+		broker_reap(w.broker);
+	}
+	ck_assert_ptr_null(queue_declare(w.vhost, &spec, &client, &q));
+	queue_remove(q);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -195,6 +233,7 @@ main(void)
 	tcase_add_test(t, deleted_queue_waits_for_its_last_delivery);
 	tcase_add_test(t, deliver_to_a_route);
 	tcase_add_test(t, client_record);
+	tcase_add_test(t, exclusive_queues_go_in_slices);
 	suite_add_tcase(s, t);
 	srunner_run_all(r, CK_ENV);
 	failed = srunner_ntests_failed(r);
