@@ -6,6 +6,8 @@
 #ifndef STORE_DISK_H
 #define STORE_DISK_H
 
+#include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -41,6 +43,14 @@ struct disk_ops {
 };
 
 enum { DISK_IOV_MAX = 512 };
+
+/* Space, descriptors or memory are short, which passes when somebody makes room: another time. Else the disk has failed.
+ * Not of a sync: what one that failed has lost is not known. */
+static inline bool
+disk_is_short(int error)
+{
+	return error == -ENOSPC || error == -EDQUOT || error == -EMFILE || error == -ENFILE || error == -ENOMEM;
+}
 
 struct disk {
 	const struct disk_ops *ops;

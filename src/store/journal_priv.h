@@ -161,14 +161,6 @@ chunks_move(struct chunks *to, struct chunks *from)
 	chunks_init(from);
 }
 
-/* What passes by itself when somebody makes room: tried again. */
-static inline bool
-is_shortage(int error)
-{
-	return error == -ENOSPC || error == -EDQUOT || error == -EMFILE || error == -ENFILE ||
-	       error == -ENOMEM;
-}
-
 /* ---- journal.c ---- */
 struct jfile *journal_add_file(struct journal *j, uint32_t number, uint64_t size);
 /* A file with nothing but OPEN and CHUNK in it: what a start begins. */

@@ -142,7 +142,7 @@ fill_with_zeros(struct slot_job *s, struct disk_file *f)
 		at += n;
 		if (r == 0 && (at % SYNC_EVERY == 0 || at == s->size)) {
 			r = ops->sync(f);
-			r = is_shortage(r) ? -EIO : r;
+			r = disk_is_short(r) ? -EIO : r;
 		}
 	}
 	free(zeros);
@@ -165,7 +165,7 @@ make_slot(struct slot_job *s)
 	ops->close(f);
 	if (r == 0) {
 		r = ops->sync_folder(s->disk, "journal");
-		return is_shortage(r) ? -EIO : r;
+		return disk_is_short(r) ? -EIO : r;
 	}
 	(void)ops->unlink(s->disk, name);
 	return r;
@@ -196,7 +196,7 @@ end_making(struct journal *j, const struct slot_job *s)
 		j->spares_short = false;
 		atomic_fetch_add_explicit(&j->created, 1, memory_order_relaxed);
 		slots_add_spare(j, s->make);
-	} else if (is_shortage(s->result)) {
+	} else if (disk_is_short(s->result)) {
 		j->spares_short = true;
 		atomic_store(&j->wants_retry, true);
 		pthread_mutex_lock(&j->shared.lock);

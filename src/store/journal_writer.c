@@ -66,7 +66,7 @@ sync_file(struct journal *j, struct disk_file *f)
 	int r = j->disk->ops->sync(f);
 
 	count_sync(j, clock_mono_us() - before);
-	return is_shortage(r) ? -EIO : r;
+	return disk_is_short(r) ? -EIO : r;
 }
 
 static int
@@ -148,7 +148,7 @@ open_slot(struct journal *j, const struct jfile *file, uint32_t *slot, struct di
 		return create_slot(j, file->size, slot, out);
 	slot_name(*slot, name);
 	r = j->disk->ops->open(j->disk, name, DISK_WRITE, out);
-	if (is_shortage(r))
+	if (disk_is_short(r))
 		slots_put_back(j, *slot);
 	return r;
 }
@@ -167,7 +167,7 @@ begin_file(struct journal *j, struct jfile *file)
 	r = write_header(j, file, f);
 	if (r == 0 && is_new) {
 		r = j->disk->ops->sync_folder(j->disk, "journal");
-		r = is_shortage(r) ? -EIO : r;
+		r = disk_is_short(r) ? -EIO : r;
 	}
 	if (r == 0) {
 		j->w.file = file;
@@ -180,7 +180,7 @@ begin_file(struct journal *j, struct jfile *file)
 	if (is_new) {
 		slot_name(slot, name);
 		(void)j->disk->ops->unlink(j->disk, name);
-	} else if (is_shortage(r)) {
+	} else if (disk_is_short(r)) {
 		slots_put_back(j, slot);
 	}
 	return r;
@@ -394,11 +394,11 @@ writer_step(struct journal *j, bool is_time)
 	had_work = w->pending.first != NULL;
 	while (w->pending.first != NULL && r == 0 && atomic_load(&j->failed) == 0)
 		r = write_run(j);
-	if ((r == 0 || is_shortage(r)) && is_due(w, is_time) && atomic_load(&j->failed) == 0)
+	if ((r == 0 || disk_is_short(r)) && is_due(w, is_time) && atomic_load(&j->failed) == 0)
 		synced = sync_written(j);
-	w->shortage = is_shortage(r) ? r : 0;
+	w->shortage = disk_is_short(r) ? r : 0;
 	tell = set_no_space(j, w->shortage != 0);
-	if (synced != 0 || (r != 0 && !is_shortage(r)))
+	if (synced != 0 || (r != 0 && !disk_is_short(r)))
 		atomic_store_explicit(&j->failed, synced != 0 ? synced : r, memory_order_release);
 	if (atomic_load(&j->failed) != 0) {
 		tell |= had_work || synced != 0;

@@ -284,7 +284,7 @@ failed(struct rewrite *rw)
 
 	if (rw->error == -EBADMSG) {
 		rw->g->is_damaged = true; /* whoever reads it says where */
-	} else if (!segment_error_passes(rw->error)) {
+	} else if (!disk_is_short(rw->error)) {
 		if (s->chains.failed == 0)
 			log_error(
 			    "store: %s cannot be rewritten: %s", rw->file, strerror(-rw->error));

@@ -77,13 +77,6 @@ segment_name_parse(const char *name, struct op_lane *lane, uint64_t *first)
 	return true;
 }
 
-bool
-segment_error_passes(int error)
-{
-	return error == -ENOSPC || error == -EDQUOT || error == -EMFILE || error == -ENFILE ||
-	       error == -ENOMEM;
-}
-
 /* ---- reading ---- */
 
 /* As far as the disk gives them: where a large read fails, block by block, zeros for what cannot be read. */

@@ -79,8 +79,6 @@ void segment_write_raw(struct segment_writer *w, const uint8_t *p, uint64_t n);
 void segment_seal(struct segment_writer *w, struct file_header *h);
 /* Everything out, synced (or not), closed. */
 void segment_finish(struct segment_writer *w, bool sync);
-/* The disk is full, or descriptors or memory are short: another time. Else the disk has failed. */
-bool segment_error_passes(int error);
 
 /* ---- between segments.c, spill.c, read_ahead.c, rewrite.c ---- */
 

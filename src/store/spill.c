@@ -655,7 +655,7 @@ say_error(struct spill *sp)
 	if (sp->error == 0)
 		return;
 	sp->lane->spill_after_ms = s->now_ms + RETRY_MS;
-	if (!segment_error_passes(sp->error)) {
+	if (!disk_is_short(sp->error)) {
 		if (s->chains.failed == 0)
 			log_error("store: a segment of queue %" PRIu64 " cannot be written: %s",
 			    sp->lane->name.queue, strerror(-sp->error));

@@ -109,7 +109,7 @@ give(struct queue *q, uint32_t n_queues, uint32_t body)
 	struct route route = { .count = n_queues, .queue = to };
 
 	to[0] = q;
-	(void)publish_deliver(broker, make(body), &route, 0);
+	(void)publish_deliver(broker, make(body), &route, 0, NULL);
 }
 
 static void
@@ -220,7 +220,7 @@ fan_out(unsigned n, uint32_t body)
 	}
 	t = now_ns();
 	for (unsigned i = 0; i < n / FAN_OUT; i++)
-		(void)publish_deliver(broker, make(body), &route, 0);
+		(void)publish_deliver(broker, make(body), &route, 0, NULL);
 	t = (now_ns() - t) / n;
 	for (int i = 0; i < FAN_OUT; i++)
 		queue_remove(q[i]);
