@@ -7,27 +7,11 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "tests/sim/disk_sim_names.h"
 #include "tests/sim/platter.h"
 #include "tests/sim/rnd.h"
 
-enum { HEADER = 4096, NAME_MAX_LEN = 160, GRAVES = 4 };
-
-struct entry {
-	char name[NAME_MAX_LEN];
-	struct inode *inode;
-};
-
-struct entries {
-	struct entry *e; /* owned */
-	uint32_t n, cap;
-};
-
-enum name_kind { NAME_SET, NAME_UNSET, NAME_MOVE };
-struct name_change { /* of a folder, not synced yet */
-	enum name_kind kind;
-	char name[NAME_MAX_LEN], to[NAME_MAX_LEN];
-	struct inode *inode;
-};
+enum { HEADER = 4096, GRAVES = 4 };
 
 struct disk_file {
 	struct disk_sim *d;
@@ -96,113 +80,21 @@ inode_new(struct disk_sim *d, bool is_folder)
 
 /* ---- names ---- */
 
-static struct entry *
-find(const struct entries *es, const char *name)
-{
-	for (uint32_t i = 0; i < es->n; i++) {
-		if (strcmp(es->e[i].name, name) == 0)
-			return &es->e[i];
-	}
-	return NULL;
-}
-
-static void
-copy_name(char to[NAME_MAX_LEN], const char *from)
-{
-	size_t n = strlen(from);
-
-	assert(n > 0 && n < NAME_MAX_LEN && from[0] != '/');
-	memcpy(to, from, n + 1);
-}
-
-static void
-set(struct entries *es, const char *name, struct inode *inode)
-{
-	struct entry *e = find(es, name);
-
-	if (e == NULL) {
-		if (es->n == es->cap) {
-			es->cap = es->cap * 2 + 8;
-			es->e = xrealloc(es->e, es->cap * sizeof *es->e);
-		}
-		e = &es->e[es->n++];
-		copy_name(e->name, name);
-	}
-	e->inode = inode;
-}
-
-static void
-unset(struct entries *es, const char *name)
-{
-	struct entry *e = find(es, name);
-
-	if (e != NULL)
-		*e = es->e[--es->n];
-}
-
-static size_t
-folder_length(const char *name)
-{
-	const char *slash = strrchr(name, '/');
-
-	return slash == NULL ? 0 : (size_t)(slash - name);
-}
-
-static bool
-is_in(const char *name, const char *folder)
-{
-	size_t n = folder_length(name);
-
-	return strlen(folder) == n && memcmp(name, folder, n) == 0;
-}
-
-static bool
-has_folder(const struct entries *es, const char *name)
-{
-	char folder[NAME_MAX_LEN];
-	size_t n = folder_length(name);
-	struct entry *e;
-
-	if (n == 0)
-		return true;
-	memcpy(folder, name, n);
-	folder[n] = '\0';
-	e = find(es, folder);
-	return e != NULL && e->inode->is_folder;
-}
-
-static void
-change_names(struct entries *es, const struct name_change *c)
-{
-	switch (c->kind) {
-	case NAME_SET: set(es, c->name, c->inode); break;
-	case NAME_UNSET: unset(es, c->name); break;
-	case NAME_MOVE: {
-		struct entry *e = find(es, c->name);
-
-		if (e != NULL && e->inode == c->inode)
-			unset(es, c->name);
-		set(es, c->to, c->inode);
-		break;
-	}
-	}
-}
-
 static void
 name_changed(
     struct disk_sim *d, enum name_kind kind, const char *name, const char *to, struct inode *inode)
 {
 	struct name_change c = { .kind = kind, .inode = inode };
 
-	copy_name(c.name, name);
+	names_copy(c.name, name);
 	if (to != NULL)
-		copy_name(c.to, to);
+		names_copy(c.to, to);
 	if (d->pendings == d->pending_cap) {
 		d->pending_cap = d->pending_cap * 2 + 8;
 		d->pending = xrealloc(d->pending, d->pending_cap * sizeof *d->pending);
 	}
 	d->pending[d->pendings++] = c;
-	change_names(&d->now, &c);
+	names_change(&d->now, &c);
 }
 
 /* ---- failing ---- */
@@ -246,13 +138,13 @@ static int
 sim_open(struct disk *base, const char *name, enum disk_open how, struct disk_file **out)
 {
 	struct disk_sim *d = sim_of(base);
-	struct entry *e = find(&d->now, name);
+	struct entry *e = names_find(&d->now, name);
 	struct inode *i = e == NULL ? NULL : e->inode;
 	struct disk_file *f;
 	bool done;
 	int rc = 0;
 
-	if (how == DISK_CREATE && i == NULL && has_folder(&d->now, name)) {
+	if (how == DISK_CREATE && i == NULL && names_have_folder(&d->now, name)) {
 		rc = name_fate(d, &done);
 		if (done)
 			name_changed(d, NAME_SET, name, NULL, i = inode_new(d, false));
@@ -415,13 +307,13 @@ static int
 sim_rename(struct disk *base, const char *from, const char *to)
 {
 	struct disk_sim *d = sim_of(base);
-	struct entry *e = find(&d->now, from);
+	struct entry *e = names_find(&d->now, from);
 	bool done;
 	int rc;
 
 	if (d->is_dead)
 		return -EIO;
-	if (e == NULL || !has_folder(&d->now, to))
+	if (e == NULL || !names_have_folder(&d->now, to))
 		return -ENOENT;
 	rc = name_fate(d, &done);
 	if (done)
@@ -433,15 +325,15 @@ static int
 sim_link(struct disk *base, const char *from, const char *to)
 {
 	struct disk_sim *d = sim_of(base);
-	struct entry *e = find(&d->now, from);
+	struct entry *e = names_find(&d->now, from);
 	bool done;
 	int rc;
 
 	if (d->is_dead)
 		return -EIO;
-	if (e == NULL || !has_folder(&d->now, to))
+	if (e == NULL || !names_have_folder(&d->now, to))
 		return -ENOENT;
-	if (find(&d->now, to) != NULL)
+	if (names_find(&d->now, to) != NULL)
 		return -EEXIST;
 	rc = name_fate(d, &done);
 	if (done)
@@ -453,7 +345,7 @@ static int
 sim_unlink(struct disk *base, const char *name)
 {
 	struct disk_sim *d = sim_of(base);
-	struct entry *e = find(&d->now, name);
+	struct entry *e = names_find(&d->now, name);
 	bool done;
 	int rc;
 
@@ -471,7 +363,7 @@ static int
 sim_make_folder(struct disk *base, const char *name)
 {
 	struct disk_sim *d = sim_of(base);
-	struct entry *e = find(&d->now, name);
+	struct entry *e = names_find(&d->now, name);
 	bool done;
 	int rc;
 
@@ -479,7 +371,7 @@ sim_make_folder(struct disk *base, const char *name)
 		return -EIO;
 	if (e != NULL)
 		return e->inode->is_folder ? 0 : -ENOTDIR;
-	if (!has_folder(&d->now, name))
+	if (!names_have_folder(&d->now, name))
 		return -ENOENT;
 	rc = name_fate(d, &done);
 	if (done)
@@ -491,7 +383,7 @@ sim_make_folder(struct disk *base, const char *name)
 static void
 make_durable(struct disk_sim *d, const struct name_change *c)
 {
-	change_names(&d->durable, c);
+	names_change(&d->durable, c);
 	if (c->kind != NAME_UNSET)
 		return;
 	for (uint32_t k = 0; k < d->durable.n; k++) {
@@ -512,7 +404,7 @@ sim_sync_folder(struct disk *base, const char *name)
 	for (uint32_t k = 0; k < d->pendings; k++) {
 		const struct name_change *c = &d->pending[k];
 
-		if (is_in(c->name, name) || (c->kind == NAME_MOVE && is_in(c->to, name)))
+		if (name_is_in(c->name, name) || (c->kind == NAME_MOVE && name_is_in(c->to, name)))
 			make_durable(d, c);
 		else
 			d->pending[kept++] = *c;
@@ -526,7 +418,7 @@ sim_list(struct disk *base, const char *folder, disk_list_fn *f, void *arg)
 {
 	struct disk_sim *d = sim_of(base);
 	struct entries copy = d->now;
-	struct entry *e = *folder == '\0' ? NULL : find(&d->now, folder);
+	struct entry *e = *folder == '\0' ? NULL : names_find(&d->now, folder);
 
 	if (d->is_dead)
 		return -EIO;
@@ -542,7 +434,7 @@ sim_list(struct disk *base, const char *folder, disk_list_fn *f, void *arg)
 
 		copy.e[k] = copy.e[other];
 		copy.e[other] = swap;
-		if (is_in(copy.e[k].name, folder))
+		if (name_is_in(copy.e[k].name, folder))
 			f(arg, copy.e[k].name + (*folder == '\0' ? 0 : strlen(folder) + 1),
 			    copy.e[k].inode->cache.n);
 	}
@@ -670,20 +562,6 @@ disk_sim_kill(struct disk *base)
 	sweep(d);
 }
 
-/* Names whose folder did not survive go with it. */
-static void
-drop_orphans(struct entries *es)
-{
-	for (uint32_t k = 0; k < es->n;) {
-		if (has_folder(es, es->e[k].name)) {
-			k++;
-		} else {
-			es->e[k] = es->e[--es->n];
-			k = 0;
-		}
-	}
-}
-
 void
 disk_sim_crash(struct disk *base, uint64_t seed)
 {
@@ -696,13 +574,13 @@ disk_sim_crash(struct disk *base, uint64_t seed)
 	revive(d);
 	for (uint32_t k = 0; k < d->pendings; k++) {
 		if (names == SETTLE_PREFIX ? k < prefix : settle_pick(&r, names, 1, 0) == 1)
-			change_names(&d->durable, &d->pending[k]);
+			names_change(&d->durable, &d->pending[k]);
 	}
 	d->pendings = 0;
-	drop_orphans(&d->durable);
+	names_drop_orphans(&d->durable);
 	d->now.n = 0;
 	for (uint32_t k = 0; k < d->durable.n; k++)
-		set(&d->now, d->durable.e[k].name, d->durable.e[k].inode);
+		names_set(&d->now, d->durable.e[k].name, d->durable.e[k].inode);
 	sweep(d);
 	for (struct inode *i = d->inodes; i != NULL; i = i->next) {
 		enum settle how = each ? (enum settle)rnd(&r, SETTLES) : all;
@@ -768,21 +646,12 @@ disk_sim_open_files(const struct disk *d)
 const uint8_t *
 disk_sim_bytes(const struct disk *d, const char *name, uint64_t *size)
 {
-	struct entry *e = find(&sim_of(d)->now, name);
+	struct entry *e = names_find(&sim_of(d)->now, name);
 
 	if (e == NULL || e->inode->is_folder)
 		return NULL;
 	*size = e->inode->cache.n;
 	return e->inode->cache.p;
-}
-
-/* The rest of a name below a folder; NULL: it is not there. */
-static const char *
-below(const char *name, const char *folder)
-{
-	size_t n = strlen(folder);
-
-	return strncmp(name, folder, n) == 0 && name[n] == '/' ? name + n + 1 : NULL;
 }
 
 struct disk *
@@ -793,7 +662,7 @@ disk_sim_copy(const struct disk *base, const char *folder, uint64_t seed)
 
 	for (uint32_t k = 0; k < d->durable.n; k++) {
 		const struct inode *from = d->durable.e[k].inode;
-		const char *name = below(d->durable.e[k].name, folder);
+		const char *name = name_below(d->durable.e[k].name, folder);
 		struct inode *i;
 
 		if (name == NULL)
@@ -801,21 +670,10 @@ disk_sim_copy(const struct disk *base, const char *folder, uint64_t seed)
 		i = inode_new(to, from->is_folder);
 		bytes_set(&i->cache, &from->platter);
 		bytes_set(&i->platter, &from->platter);
-		set(&to->now, name, i);
-		set(&to->durable, name, i);
+		names_set(&to->now, name, i);
+		names_set(&to->durable, name, i);
 	}
 	return &to->base;
-}
-
-static void
-forget(struct entries *es, const char *folder)
-{
-	for (uint32_t k = 0; k < es->n;) {
-		if (strcmp(es->e[k].name, folder) == 0 || below(es->e[k].name, folder) != NULL)
-			es->e[k] = es->e[--es->n];
-		else
-			k++;
-	}
 }
 
 void
@@ -824,12 +682,12 @@ disk_sim_forget(struct disk *base, const char *folder)
 	struct disk_sim *d = sim_of(base);
 	uint32_t kept = 0;
 
-	forget(&d->now, folder);
-	forget(&d->durable, folder);
+	names_forget(&d->now, folder);
+	names_forget(&d->durable, folder);
 	for (uint32_t k = 0; k < d->pendings; k++) {
 		const struct name_change *c = &d->pending[k];
 
-		if (strcmp(c->name, folder) != 0 && below(c->name, folder) == NULL)
+		if (strcmp(c->name, folder) != 0 && name_below(c->name, folder) == NULL)
 			d->pending[kept++] = *c;
 	}
 	d->pendings = kept;
@@ -838,13 +696,13 @@ disk_sim_forget(struct disk *base, const char *folder)
 void
 disk_sim_flip(struct disk *d, const char *name, uint64_t at, unsigned bit)
 {
-	inode_flip(find(&sim_of(d)->now, name)->inode, at, bit);
+	inode_flip(names_find(&sim_of(d)->now, name)->inode, at, bit);
 }
 
 void
 disk_sim_break(struct disk *d, const char *name, uint64_t from, uint64_t to)
 {
-	struct inode *i = find(&sim_of(d)->now, name)->inode;
+	struct inode *i = names_find(&sim_of(d)->now, name)->inode;
 
 	i->bad = from;
 	i->bad_end = to;
