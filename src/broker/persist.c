@@ -311,20 +311,35 @@ sync_parse(struct span text, struct sync_setting *out)
 }
 
 void
-persist_queue_lane(struct queue *q)
+persist_strand_lane(struct strand *s)
 {
-	struct strand *s = &q->strand;
+	struct queue *q = s->queue;
 	struct sync_setting sync;
 	struct field f;
 
 	if (q->broker->store == NULL || !q->durable)
 		return;
-	s->lane = lane_open(q->broker->store, q->id, 0, true, s);
+	q->has_lanes = true;
+	s->lane = lane_open(q->broker->store, q->id, s->priority, true, s);
 	if (lane_next_seq(s->lane) > s->next_seq)
 		s->next_seq = lane_next_seq(s->lane);
 	if (table_find(table_span(q->arguments), "x-sync", &f) && f.kind == 'S' &&
 	    sync_parse(f.bytes, &sync) == 0)
 		lane_set_sync(s->lane, sync);
+}
+
+void
+persist_queue_lanes(struct queue *q)
+{
+	struct store *store = q->broker->store;
+
+	persist_strand_lane(&q->strand);
+	if (store == NULL || !q->durable)
+		return;
+	for (uint32_t i = 1; i <= q->set.max_priority; i++) {
+		if (lane_is_there(store, q->id, i))
+			(void)queue_priority_strand(q, i);
+	}
 }
 
 static void
@@ -345,17 +360,18 @@ void
 persist_queue(struct queue *q)
 {
 	put_queue(q);
-	persist_queue_lane(q);
+	persist_strand_lane(&q->strand);
 }
 
 void
 persist_queue_gone(struct queue *q)
 {
-	if (q->strand.lane == NULL)
-		return;
-	if (q->durable)
+	if (q->broker->store != NULL && q->durable)
 		store_gone(q->broker->store, OBJECT_QUEUE, q->id);
-	lane_close(&q->strand.lane);
+	for (struct strand *s = &q->strand; s != NULL; s = queue_next_strand(q, s)) {
+		if (s->lane != NULL)
+			lane_close(&s->lane);
+	}
 }
 
 static bool

@@ -15,6 +15,7 @@ struct binding;
 struct exchange;
 struct msg;
 struct queue;
+struct strand;
 struct vhost;
 
 extern const struct store_ops persist_store_ops;	/* for store_new(); its arg: the broker */
@@ -36,9 +37,10 @@ void persist_message(struct broker *b, struct msg *m, struct queue *const *queue
 void persist_vhost(struct vhost *vh);
 void persist_exchange(struct exchange *x);
 void persist_exchange_gone(struct exchange *x);
-void persist_queue(struct queue *q);		/* opens its lane too */
-void persist_queue_lane(struct queue *q);	/* only that: the store has the queue */
-void persist_queue_gone(struct queue *q);	/* closes it */
+void persist_queue(struct queue *q);		/* opens its first lane, too */
+void persist_queue_lanes(struct queue *q);	/* the store has the queue: opens the lanes that it has, too */
+void persist_strand_lane(struct strand *s);	/* if its queue is durable */
+void persist_queue_gone(struct queue *q);	/* closes all of them */
 void persist_binding(struct binding *b);
 void persist_binding_gone(struct binding *b);
 

@@ -251,8 +251,10 @@ persist_unlink(struct broker *b)
 
 	while (quorum_run(b))
 		continue;
-	TAILQ_FOREACH (q, &b->queues, all_link)
-		q->strand.lane = NULL;
+	TAILQ_FOREACH (q, &b->queues, all_link) {
+		for (struct strand *s = &q->strand; s != NULL; s = queue_next_strand(q, s))
+			s->lane = NULL;
+	}
 	delays_unlink(b);
 	b->store = NULL;
 }

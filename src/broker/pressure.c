@@ -50,8 +50,10 @@ spill_transient(struct strand *s)
 	struct lane_item *item = xmalloc(ITEMS * sizeof *item);
 	uint32_t n = strand_list_spillable(s, item, ITEMS, ITEM_BYTES);
 
-	if (n > 0 && s->lane == NULL)
-		s->lane = lane_open(s->queue->broker->store, s->queue->id, 0, false, s);
+	if (n > 0 && s->lane == NULL) {
+		s->queue->has_lanes = true;
+		s->lane = lane_open(s->queue->broker->store, s->queue->id, s->priority, false, s);
+	}
 	if (n > 0 && lane_spill_items(s->lane, item, n) && s->behind == 0)
 		s->keep_through = item[0].seq - 1;
 	free(item);

@@ -14,6 +14,33 @@
 #include "broker/table.h"
 #include "broker/vhost.h"
 
+/* ---- what the store hears ---- */
+
+void
+queue_tell_gone(struct queue *q, const struct entry *e, enum ack_reason reason)
+{
+	strand_entry_gone(queue_strand(q, e->m), e, reason);
+}
+
+void
+queue_tell_given(struct queue *q, const struct entry *e)
+{
+	struct strand *s = queue_strand(q, e->m);
+	uint64_t seq = e->seq_flags >> 8;
+
+	if (s->lane == NULL)
+		return;
+	if (seq > s->delivered)
+		s->delivered = seq;
+	if (!q->durable)
+		return;
+	lane_mark_delivered(s->lane, seq);
+	/* That it was out for the first time is what the mark says. */
+	if (unlikely(q->quorum != NULL) && e->acquired > 0)
+		lane_set_state(
+		    s->lane, seq, &(struct op_state){ true, e->deliveries, e->acquired });
+}
+
 /* ---- turns ---- */
 
 /* k just got a message: if it has equals that wait, they come first now. */
@@ -31,8 +58,8 @@ end_turn(struct queue *q, struct consumer *k)
 void
 queue_publish(struct queue *q, struct msg *m, uint64_t due_ms)
 {
-	struct strand *s = queue_strand(q, m);
-	struct entry e = { .m = m, .seq_flags = s->next_seq++ << 8, .due_ms = due_ms };
+	uint64_t seq = queue_strand(q, m)->next_seq++;
+	struct entry e = { .m = m, .seq_flags = seq << 8, .due_ms = due_ms };
 	struct consumer *k;
 
 	assert(!q->is_deleted);
@@ -42,9 +69,9 @@ queue_publish(struct queue *q, struct msg *m, uint64_t due_ms)
 		end_turn(q, k);
 		return;
 	}
-	strand_append(s, &e);
+	strand_append(queue_strand(q, m), &e);
 	/* Where something is ready and there are takers, the queue is on the list, or its next message is being read. */
-	assert(q->is_runnable || takers_first(&q->takers) == NULL || s->behind > 0);
+	assert(q->is_runnable || takers_first(&q->takers) == NULL || queue_turn(q)->behind > 0);
 }
 
 unsigned
@@ -242,6 +269,7 @@ queue_free(struct queue *q)
 	mem_sub(MEM_TOPOLOGY, queue_size(q));
 	takers_fini(&q->takers);
 	quorum_free(&q->quorum);
+	queue_priorities_fini(q);
 	free(q->name);
 	table_free(&q->arguments);
 	free(q);

@@ -38,11 +38,13 @@ struct queue {
 	bool is_runnable, is_deleted;
 	bool is_listed;				/* on broker->deleted */
 	bool with_due;				/* there may be entries that expire */
+	bool has_lanes;				/* the store has to hear of what leaves it */
 	bool is_orphan;				/* exclusive, its client is gone: on broker->orphans, nobody's any more */
 	struct client *owner;			/* borrowed: exclusive to it; NULL otherwise */
 	struct table *arguments;		/* owned, may be NULL */
 	struct queue_settings set;		/* what they say */
-	struct strand strand;			/* its messages */
+	struct strand strand;			/* its messages; of a priority queue those of priority 0 */
+	struct priorities *priorities;		/* owned; NULL: all messages are equal */
 	struct quorum *quorum;			/* owned; NULL: a classic queue */
 	uint64_t ready, unacked, ready_bytes;	/* messages; bytes of bodies. A deleted queue lives while unacked > 0 */
 	struct consumer_list consumers;		/* all, in the order of their consume */
@@ -115,44 +117,40 @@ struct queue *queue_restore(struct vhost *vh, const struct queue_spec *spec, uin
  * tried again. A few at a time. */
 void queues_tend(struct broker *b);
 
-/* The one that a message of the queue belongs to. */
+struct strand *queue_priority_strand(struct queue *q, uint32_t priority);	/* made where it is not there yet */
+
+/* The one that a message of the queue belongs to, or will. */
 static inline struct strand *
-queue_strand(struct queue *q, const struct msg *m UNUSED)
+queue_strand(struct queue *q, const struct msg *m)
 {
-	return &q->strand;
+	return likely(q->priorities == NULL) ? &q->strand : queue_priority_strand(q, m->prio);
 }
 
 static inline void
 strand_entry_gone(struct strand *s, const struct entry *e, enum ack_reason reason)
 {
-	if (unlikely(s->lane != NULL))
+	if (s->lane != NULL)
 		lane_ack(s->lane, e->seq_flags >> 8, e->m->body_size, reason);
 }
+
+/* What the store has to hear: off the way of those queues that have no part in it. */
+void queue_tell_gone(struct queue *q, const struct entry *e, enum ack_reason reason);
+void queue_tell_given(struct queue *q, const struct entry *e);
 
 /* An entry leaves the queue for good; before its reference is given up. */
 static inline void
 queue_entry_gone(struct queue *q, const struct entry *e, enum ack_reason reason)
 {
-	strand_entry_gone(queue_strand(q, e->m), e, reason);
+	if (unlikely(q->has_lanes))
+		queue_tell_gone(q, e, reason);
 }
 
 /* An entry was given out and waits for its acknowledgement. */
 static inline void
 queue_entry_given(struct queue *q, const struct entry *e)
 {
-	struct strand *s = queue_strand(q, e->m);
-	uint64_t seq = e->seq_flags >> 8;
-
-	if (likely(s->lane == NULL))
-		return;
-	if (seq > s->delivered)
-		s->delivered = seq;
-	if (!q->durable)
-		return;
-	lane_mark_delivered(s->lane, seq);
-	/* That it was out for the first time is what the mark says. */
-	if (unlikely(q->quorum != NULL) && e->acquired > 0)
-		lane_set_state(s->lane, seq, &(struct op_state){ true, e->deliveries, e->acquired });
+	if (unlikely(q->has_lanes))
+		queue_tell_given(q, e);
 }
 
 /* A number of messages as methods carry it. */

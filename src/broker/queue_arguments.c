@@ -261,8 +261,7 @@ static const struct argument {
 	/* Hermes decides itself what it keeps in memory. */
 	{ "x-max-in-memory-length", check_natural, QUORUM, .policy = "max-in-memory-length" },
 	{ "x-max-in-memory-bytes", check_natural, QUORUM, .policy = "max-in-memory-bytes" },
-	{ "x-max-priority", check_priority, CLASSIC, .policy = NULL, SETS(max_priority),
-	    .is_later = true },
+	{ "x-max-priority", check_priority, CLASSIC, .policy = NULL, SETS(max_priority) },
 	{ "x-overflow", check_overflow, CLASSIC | QUORUM, .policy = "overflow",
 	    .words = overflow_words, SETS(overflow), .is_later = true },
 	/* A long queue goes to disk in either mode. */

@@ -309,7 +309,7 @@ strand_load_done(struct strand *s)
 	if (strand_unread(s) == 0 && s->is_chained)
 		link_back(s);
 	if (q->with_due)
-		strand_arm_expiry(s);
+		queue_arm_expiry(q);
 	queue_make_runnable(q);
 	/* Nothing came: no memory, or nothing that lives. queues_tend() tries again. */
 	if (had_head && s->behind > 0)

@@ -98,6 +98,7 @@ make(struct vhost *vh, const struct queue_spec *spec, struct client *client, uin
 	q->exclusive = spec->exclusive;
 	q->arguments = table_from_raw(table_span(spec->arguments));
 	queue_read_arguments(q);
+	queue_priorities_init(q);
 	if (q->set.type == QUEUE_QUORUM)
 		q->quorum = quorum_new(q);
 	mem_add(MEM_TOPOLOGY, queue_size(q));
@@ -125,8 +126,9 @@ queue_restore(struct vhost *vh, const struct queue_spec *spec, uint64_t id)
 	if (queue_find(vh, spec->name) != NULL || queue_find_id(vh, id) != NULL)
 		return NULL;
 	q = make(vh, spec, NULL, id);
-	persist_queue_lane(q);
-	strand_take_lane(&q->strand);
+	persist_queue_lanes(q);
+	for (struct strand *s = &q->strand; s != NULL; s = queue_next_strand(q, s))
+		strand_take_lane(s);
 	return q;
 }
 

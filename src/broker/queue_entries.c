@@ -139,6 +139,8 @@ count_in(struct strand *s, const struct entry *e)
 	q->ready++;
 	q->ready_bytes += bytes;
 	q->broker->stats.messages_ready++;
+	if (unlikely(q->priorities != NULL))
+		queue_priorities_note(s);
 	if (e->due_ms != 0 || q->broker->retention_ms != 0)
 		q->with_due = true;
 }
@@ -153,6 +155,8 @@ count_out(struct strand *s, uint64_t n, uint64_t bytes)
 	q->ready -= n;
 	q->ready_bytes -= bytes;
 	q->broker->stats.messages_ready -= n;
+	if (unlikely(q->priorities != NULL))
+		queue_priorities_note(s);
 }
 
 void
@@ -174,7 +178,7 @@ strand_append(struct strand *s, const struct entry *e)
 	}
 	count_in(s, e);
 	if (unlikely(s->queue->with_due) && s->ready == 1)
-		strand_arm_expiry(s);
+		queue_arm_expiry(s->queue);
 }
 
 /* When it is to be dropped: at its expiry or the end of the retention time. 0: never. */
@@ -510,7 +514,8 @@ queue_drop_ready(struct queue *q)
 {
 	uint64_t n = q->ready;
 
-	drop_ready(&q->strand);
+	for (struct strand *s = &q->strand; s != NULL; s = queue_next_strand(q, s))
+		drop_ready(s);
 	assert(q->ready == 0 && q->ready_bytes == 0);
 	q->with_due = false;
 	wheel_disarm(q->broker->wheel, &q->expiry);
@@ -568,11 +573,10 @@ expire_blocks(struct strand *s)
 	}
 }
 
-/* The queue's node in the wheel, for the head of this strand. */
 void
-strand_arm_expiry(struct strand *s)
+queue_arm_expiry(struct queue *q)
 {
-	struct queue *q = s->queue;
+	struct strand *s = queue_turn(q);
 	uint64_t due_ms;
 
 	if (q->ready == 0) {
@@ -587,49 +591,43 @@ strand_arm_expiry(struct strand *s)
 		arm_for(q, due_ms);
 }
 
-/* At most max of those at its head that have expired. Returns how many steps it took. */
-static unsigned
-expire_head(struct strand *s, unsigned max)
-{
-	struct entry e;
-	unsigned n = 0;
-
-	while (n < max && strand_has_head(s) && is_expired(s->queue, head_entry(s))) {
-		take_head(s, &e);
-		drop_expired(s, &e);
-		expire_blocks(s);
-		n++;
-	}
-	if (unlikely(s->behind > 0)) {
-		strand_expire_unread(s);
-		strand_read_ahead(s);
-	}
-	strand_arm_expiry(s);
-	return n;
-}
-
 void
 queue_on_expiry(struct wheel_node *node, uint64_t now_ms)
 {
 	struct queue *q = container_of(node, struct queue, expiry);
+	struct strand *s;
+	struct entry e;
+	unsigned n = 0;
 
 	if (q->broker->now_ms < now_ms)
 		q->broker->now_ms = now_ms;
-	(void)expire_head(&q->strand, EXPIRE_SLICE);
+	for (; n < EXPIRE_SLICE && strand_has_head(s = queue_turn(q)); n++) {
+		if (!is_expired(q, head_entry(s)))
+			break;
+		take_head(s, &e);
+		drop_expired(s, &e);
+		expire_blocks(s);
+	}
+	s = queue_turn(q);
+	if (unlikely(s->behind > 0)) {
+		strand_expire_unread(s);
+		strand_read_ahead(s);
+	}
+	queue_arm_expiry(q);
 }
 
 bool
 queue_pop(struct queue *q, struct entry *out)
 {
-	struct strand *s = queue_turn(q);
+	struct strand *s;
 
-	while (likely(strand_has_head(s))) {
+	while (likely(strand_has_head(s = queue_turn(q)))) {
 		take_head(s, out);
 		if (likely(!is_expired(q, out))) {
 			if (unlikely(s->behind > 0))
 				strand_read_ahead(s);
 			if (unlikely(q->with_due))
-				strand_arm_expiry(s);
+				queue_arm_expiry(q);
 			return true;
 		}
 		drop_expired(s, out);

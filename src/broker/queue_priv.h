@@ -3,6 +3,7 @@
  *	queue.c			publish, consumers and their turns, the way out
  *	queue_entries.c		ready entries in their order, returned ones, expiry, garbage
  *	queue_chain.c		those that lie on disk
+ *	queue_priorities.c	the strands of a priority queue
  *	queue_declare.c		look-up, declaring
  *	queue_arguments.c	the `x-` arguments */
 #ifndef BROKER_QUEUE_PRIV_H
@@ -44,11 +45,19 @@ void strand_free_block(struct entry_block *k);
 struct entry_block *strand_split_block(struct entry_block *k, uint32_t at);	/* the part from index `at` on */
 void strand_count_out(struct strand *s, uint64_t n, uint64_t bytes);
 
+/* queue_priorities.c */
+void queue_priorities_init(struct queue *q);	/* if its settings want it */
+void queue_priorities_fini(struct queue *q);
+size_t queue_priorities_size(const struct queue *q);
+void queue_priorities_note(struct strand *s);	/* of a priority queue: s->ready changed */
+/* All strands: &q->strand, then those that this returns, ascending; NULL: no more. */
+struct strand *queue_next_strand(const struct queue *q, const struct strand *after);
+
 /* The one that gives out the queue's next message. */
 static inline struct strand *
 queue_turn(struct queue *q)
 {
-	return &q->strand;
+	return likely(q->priorities == NULL) ? &q->strand : q->priorities->turn;
 }
 
 /* Has it a message that can be given out at once? */
@@ -62,7 +71,7 @@ queue_has_head(struct queue *q)
 uint64_t queue_drop_ready(struct queue *q);
 
 /* Arms the wheel for the head's due time if it has one. */
-void strand_arm_expiry(struct strand *s);
+void queue_arm_expiry(struct queue *q);
 wheel_fn queue_on_expiry;
 
 /* Frees at most max messages of broker->garbage. True: there are more. */
@@ -76,7 +85,7 @@ void queue_free(struct queue *q);
 static inline size_t
 queue_size(const struct queue *q)
 {
-	return sizeof *q + q->name_len + 1u + table_size(q->arguments);
+	return sizeof *q + q->name_len + 1u + table_size(q->arguments) + queue_priorities_size(q);
 }
 
 static inline void

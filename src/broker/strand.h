@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One ordered run of messages in a queue: its ready entries, and what of them lies on disk. A queue has one of its own;
- * what is counted here is counted in the queue, too. queue_entries.c and queue_chain.c work on it. */
+ * One ordered run of messages in a queue: its ready entries, and what of them lies on disk. A queue has one of its own,
+ * a priority queue one for each priority; what is counted here is counted in the queue, too. queue_entries.c and
+ * queue_chain.c work on it. */
 #ifndef BROKER_STRAND_H
 #define BROKER_STRAND_H
 
@@ -32,6 +33,7 @@ struct strand {
 	bool is_fifo;				/* of a quorum queue: returned ones in the order in which they came back */
 	bool is_chained;			/* on broker->chained: behind > 0 */
 	bool bytes_unsure;			/* some were lost to damage, whose size is not known: ready_bytes is to be counted anew */
+	uint8_t priority;			/* the lane's number; 0 in a queue without priorities */
 	uint64_t next_seq;
 	uint64_t ready, ready_bytes;		/* messages; bytes of bodies */
 	/* Of the ready ones: so many cannot be had at once. First those that lie on disk only (`unread`: behind - back),
@@ -43,6 +45,14 @@ struct strand {
 	uint64_t delivered;			/* highest seq given out since there is a lane */
 	uint64_t keep_through;			/* entries up to it stay in memory, for the chain has them already */
 	TAILQ_ENTRY(strand) chain_link;		/* broker->chained while is_chained */
+};
+
+/* What a priority queue has beside. See queue_priorities.c. */
+struct priorities {
+	uint64_t ready[4];			/* a bit for each strand: it has ready messages */
+	struct strand *turn;			/* borrowed: the highest of them; where there is none, any */
+	uint32_t max, made;			/* made: strands but for the queue's own */
+	struct strand *strand[];		/* [0..max]; owned, but for the first, which is the queue's; NULL until it is needed */
 };
 
 /* Has it a message that can be given out at once? */

@@ -76,6 +76,12 @@ lane_open(struct store *s, uint64_t queue, uint32_t number, bool durable, void *
 	return l;
 }
 
+bool
+lane_is_there(struct store *s, uint64_t queue, uint32_t number)
+{
+	return lane_find(s, (struct op_lane){ queue, number }) != NULL;
+}
+
 void
 lane_close(struct lane **lp)
 {

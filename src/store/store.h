@@ -103,6 +103,8 @@ enum { LANE_LATER = 256 };
 /* owner: what lane_owner() returns. A lane that is not durable (of a transient queue) journals nothing; it serves spilling
  * only. */
 struct lane *lane_open(struct store *s, uint64_t queue, uint32_t number, bool durable, void *owner);
+/* Has it messages, or did it before the restart? */
+bool lane_is_there(struct store *s, uint64_t queue, uint32_t number);
 /* Its messages, chain and files are gone. For durable ones after store_gone() of the queue, which journals it. The owner
  * keeps the items of entries and deliveries that it has. */
 void lane_close(struct lane **lp);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Random work on several queues and sessions against a naive model: what every delivery must be, who may get it, all
- * counts after each step, and that nothing is left in the end. */
+ * Random work on several queues, some of them with priorities, and sessions against a naive model: what every delivery
+ * must be, who may get it, all counts after each step, and that nothing is left in the end. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +14,7 @@ enum where { GONE, READY, OUT };
 /* The model: every message that ever was, in the order of publishing. */
 struct model_msg {
 	uint8_t where, queue, session;
+	uint8_t level; /* its priority in its queue */
 	bool redelivered;
 	bool of_deleted; /* its queue is gone: it must not come back */
 	uint64_t tag;
@@ -23,6 +24,7 @@ static struct world w;
 static struct client client[SESSIONS];
 static struct peer peer[SESSIONS];
 static struct queue *queue[QUEUES];
+static uint8_t max_priority[QUEUES];
 static struct model_msg msg[MESSAGES];
 static uint32_t n_msgs, first_live;
 static unsigned consumers_made;
@@ -46,11 +48,17 @@ wrong(const char *what, uint64_t a, uint64_t b)
 static struct model_msg *
 next_ready(unsigned q)
 {
+	struct model_msg *m = NULL;
+
 	for (uint32_t i = first_live; i < n_msgs; i++) {
-		if (msg[i].where == READY && msg[i].queue == q && !msg[i].of_deleted)
-			return &msg[i];
+		if (msg[i].where != READY || msg[i].queue != q || msg[i].of_deleted)
+			continue;
+		if (m == NULL || msg[i].level > m->level)
+			m = &msg[i];
+		if (m->level == max_priority[q])
+			break;
 	}
-	return NULL;
+	return m;
 }
 
 static unsigned
@@ -117,7 +125,8 @@ open_queue(unsigned i)
 	char name[16];
 
 	snprintf(name, sizeof name, "q%u", i);
-	queue[i] = world_queue(&w, name);
+	max_priority[i] = ((const uint8_t[]){ 0, 0, 1, 9, 255 })[rnd(5)];
+	queue[i] = world_priority_queue(&w, name, false, max_priority[i]);
 }
 
 /* ---- steps ---- */
@@ -161,9 +170,13 @@ static void
 step_publish(unsigned q)
 {
 	for (uint32_t n = 1 + rnd(20); n > 0 && n_msgs < MESSAGES; n--) {
-		msg[n_msgs] = (struct model_msg){ .where = READY, .queue = (uint8_t)q };
+		uint8_t priority = (uint8_t)(rnd(2) == 0 ? rnd(256) : rnd(12)),
+		        level = priority < max_priority[q] ? priority : max_priority[q];
+
+		msg[n_msgs] =
+		    (struct model_msg){ .where = READY, .queue = (uint8_t)q, .level = level };
 		n_msgs++;
-		queue_publish(queue[q], world_msg(n_msgs - 1, 8 + rnd(300)), 0);
+		queue_publish(queue[q], world_priority_msg(n_msgs - 1, 8 + rnd(300), priority), 0);
 	}
 }
 

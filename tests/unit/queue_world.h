@@ -16,6 +16,7 @@
 #include "broker/permission.h"
 #include "broker/queue.h"
 #include "broker/session.h"
+#include "broker/table.h"
 #include "broker/user.h"
 #include "broker/vhost.h"
 
@@ -157,6 +158,36 @@ world_queue(struct world *w, const char *name)
 	assert(e == NULL);
 	(void)e;
 	return q;
+}
+
+/* x-max-priority 0: the argument is left out. */
+static inline struct queue *
+world_priority_queue(struct world *w, const char *name, bool durable, uint8_t max)
+{
+	struct table_writer tw;
+	struct table *t;
+	struct queue_spec spec = { .name = span_str(name), .durable = durable };
+	struct field f = { .name = SPAN_LIT("x-max-priority"), .kind = 'I', .integer = max };
+	struct queue *q = NULL;
+
+	table_writer_init(&tw, 4096);
+	if (max > 0)
+		table_put_field(&tw, &f);
+	spec.arguments = t = table_from_raw(span_of(tw.p, tw.n));
+	table_writer_fini(&tw);
+	if (queue_declare(w->vhost, &spec, NULL, &q) != NULL)
+		abort();
+	table_free(&t);
+	return q;
+}
+
+static inline struct msg *
+world_priority_msg(uint64_t number, uint32_t body_size, uint8_t priority)
+{
+	struct msg *m = world_msg(number, body_size);
+
+	m->prio = priority;
+	return m;
 }
 
 static inline const struct error *
