@@ -321,6 +321,8 @@ persist_strand_lane(struct strand *s)
 		return;
 	q->has_lanes = true;
 	s->lane = lane_open(q->broker->store, q->id, s->priority, true, s);
+	if (q->priorities != NULL)
+		lane_set_share(s->lane, q->priorities->share);
 	if (lane_next_seq(s->lane) > s->next_seq)
 		s->next_seq = lane_next_seq(s->lane);
 	if (table_find(table_span(q->arguments), "x-sync", &f) && f.kind == 'S' &&

@@ -252,8 +252,11 @@ persist_unlink(struct broker *b)
 	while (quorum_run(b))
 		continue;
 	TAILQ_FOREACH (q, &b->queues, all_link) {
-		for (struct strand *s = &q->strand; s != NULL; s = queue_next_strand(q, s))
+		for (struct strand *s = &q->strand; s != NULL; s = queue_next_strand(q, s)) {
+			if (s->lane != NULL)
+				lane_set_share(s->lane, NULL);
 			s->lane = NULL;
+		}
 	}
 	delays_unlink(b);
 	b->store = NULL;

@@ -18,30 +18,48 @@ enum {
 	    4, /* jobs begun in a turn; of queues that are not durable one, for it lists messages */
 	ITEMS = 16384, /* of one job, for a queue that is not durable */
 	ITEM_BYTES = 16 << 20,
-	WORTH = 256 << 10, /* bytes of a queue below which it stays in memory */
-	OVERHEAD = 96,     /* what a message costs beside its body, about */
-	PAUSE_MS = 100     /* when nothing was worth it */
+	WORTH = 256 << 10,     /* bytes of a queue below which it stays in memory */
+	WORTH_EACH = 16 << 10, /* of a priority that has not the turn */
+	STRANDS_LOOK = 8,      /* priorities that take as long to look at as a queue */
+	OVERHEAD = 96,         /* what a message costs beside its body, about */
+	PAUSE_MS = 100         /* when nothing was worth it */
 };
 
 /* Bytes that spilling would free, about. */
 static uint64_t
-spillable(const struct queue *q, bool transient)
+strand_spillable(struct strand *s)
 {
-	const struct strand *s = &q->strand;
-	uint64_t unread = strand_unread(s), bytes = s->ready_bytes, n = s->ready - unread;
+	uint64_t n = s->ready, bytes = s->ready_bytes;
 
-	if (q->durable == transient)
-		return 0;
-	if (unread > 0)
-		bytes -= lane_unread_bytes(s->lane);
-	/* What would stay in memory anyway. */
-	if (unread > 0) {
+	if (strand_unread(s) > 0) {
 		n = s->back;
 		bytes = s->back_bytes;
+	} else if (s != queue_turn(s->queue)) {
+		return n > 1 && bytes + n * OVERHEAD >= WORTH_EACH ? bytes + n * OVERHEAD : 0;
 	} else if (bytes <= KEEP_BYTES_SHORT && n <= KEEP_ENTRIES) {
+		/* What would stay in memory anyway. */
 		return 0;
 	}
 	return bytes + n * OVERHEAD;
+}
+
+/* Of all of the queue's strands; *most: the one with most of it. */
+static uint64_t
+spillable(struct queue *q, bool transient, struct strand **most)
+{
+	uint64_t sum = 0, most_bytes = 0, bytes;
+
+	if (q->durable == transient)
+		return 0;
+	for (struct strand *s = &q->strand; s != NULL; s = queue_next_strand(q, s)) {
+		bytes = strand_spillable(s);
+		sum += bytes;
+		if (bytes > most_bytes) {
+			*most = s;
+			most_bytes = bytes;
+		}
+	}
+	return sum;
 }
 
 static void
@@ -61,22 +79,21 @@ spill_transient(struct strand *s)
 
 /* Is a job of it under way? Its memory comes back soon. */
 static bool
-is_busy(const struct queue *q)
+is_busy(const struct strand *s)
 {
-	const struct strand *s = &q->strand;
-
 	if (s->lane == NULL)
 		return false;
-	return q->durable ? !lane_spill(s->lane, UINT64_MAX) : !lane_spill_items(s->lane, NULL, 0);
+	return s->queue->durable ? !lane_spill(s->lane, UINT64_MAX)
+	                         : !lane_spill_items(s->lane, NULL, 0);
 }
 
 static void
-spill(struct queue *q)
+spill(struct strand *s)
 {
-	if (q->durable)
-		(void)lane_spill(q->strand.lane, 0);
+	if (s->queue->durable)
+		(void)lane_spill(s->lane, 0);
 	else
-		spill_transient(&q->strand);
+		spill_transient(s);
 }
 
 static void
@@ -120,15 +137,18 @@ pressure_run(struct broker *b)
 		return;
 	for (unsigned i = 0; i < LOOK && spills < SPILLS; i++) {
 		struct queue *q = w->next != NULL ? w->next : TAILQ_FIRST(&b->queues);
+		struct strand *most = NULL;
 		uint64_t size;
 
 		if (q == NULL)
 			return;
 		w->next = TAILQ_NEXT(q, all_link);
-		size = spillable(q, w->transient);
+		size = spillable(q, w->transient, &most);
+		if (q->priorities != NULL)
+			i += q->priorities->made / STRANDS_LOOK;
 		if (size > 0 && size >= w->least) {
-			if (!is_busy(q)) {
-				spill(q);
+			if (!is_busy(most)) {
+				spill(most);
 				spills += q->durable ? 1 : SPILLS;
 			}
 			w->did = true;

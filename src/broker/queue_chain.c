@@ -19,7 +19,8 @@
 enum {
 	FRONT_LOW = 2048, /* ready ones in memory: below it the next piece is read */
 	READ_BYTES = 1 << 20,
-	TEND_LOOK = 64, /* queues looked at a second, and read for */
+	READ_BYTES_EACH = 128 << 10, /* of a priority */
+	TEND_LOOK = 64,              /* queues looked at a second, and read for */
 	TEND_READ = 8
 };
 
@@ -93,10 +94,14 @@ link_back(struct strand *s)
 
 /* Where the part of the front begins that need not stay in memory. False: there is none. */
 static bool
-find_cut(const struct strand *s, struct entry_block **block, uint32_t *index)
+find_cut(struct strand *s, struct entry_block **block, uint32_t *index)
 {
 	uint64_t most = memory_spills(&s->queue->broker->memory) ? KEEP_BYTES_SHORT : KEEP_BYTES;
 	uint64_t n = 0, bytes = 0;
+
+	/* Of a priority it is not the turn of, it may be long before the next one is wanted. */
+	if (unlikely(s != queue_turn(s->queue)))
+		most = 0;
 
 	for (struct entry_block *k = s->head; k != NULL; k = k->next) {
 		uint32_t count = k->tail - k->head;
@@ -210,7 +215,7 @@ strand_spilled(struct strand *s, uint64_t through, bool is_behind)
 }
 
 uint32_t
-strand_list_spillable(const struct strand *s, struct lane_item *item, uint32_t n, uint64_t bytes)
+strand_list_spillable(struct strand *s, struct lane_item *item, uint32_t n, uint64_t bytes)
 {
 	struct entry_block *k = s->back_head;
 	uint32_t i = k != NULL ? k->head : 0, count = 0;
@@ -237,6 +242,13 @@ strand_list_spillable(const struct strand *s, struct lane_item *item, uint32_t n
 
 /* ---- from disk ---- */
 
+/* What was read stays in memory when a higher priority gets the turn, so that each may hold some. */
+static inline uint64_t
+read_bytes(const struct strand *s)
+{
+	return likely(s->queue->priorities == NULL) ? READ_BYTES : READ_BYTES_EACH;
+}
+
 void
 strand_read_ahead(struct strand *s)
 {
@@ -247,9 +259,9 @@ strand_read_ahead(struct strand *s)
 	if (s->lane == NULL || lane_is_reading(s->lane))
 		return; /* NULL: the node stops */
 	unread_bytes = lane_unread_bytes(s->lane);
-	if (strand_has_head(s) && s->ready_bytes - s->back_bytes >= unread_bytes + READ_BYTES)
+	if (strand_has_head(s) && s->ready_bytes - s->back_bytes >= unread_bytes + read_bytes(s))
 		return;
-	lane_read(s->lane, READ_BYTES);
+	lane_read(s->lane, read_bytes(s));
 }
 
 static void
@@ -312,7 +324,7 @@ strand_load_done(struct strand *s)
 		queue_arm_expiry(q);
 	queue_make_runnable(q);
 	/* Nothing came: no memory, or nothing that lives. queues_tend() tries again. */
-	if (had_head && s->behind > 0)
+	if (had_head && s->behind > 0 && s == queue_turn(q))
 		strand_read_ahead(s);
 }
 
@@ -353,12 +365,12 @@ queues_tend(struct broker *b)
 	    looked++ < TEND_LOOK && reads < TEND_READ && (s = TAILQ_FIRST(&b->chained)) != NULL) {
 		TAILQ_REMOVE(&b->chained, s, chain_link);
 		TAILQ_INSERT_TAIL(&b->chained, s, chain_link);
-		if (!strand_has_head(s)) {
+		if (!strand_has_head(s) && s == queue_turn(s->queue)) {
 			strand_expire_unread(s);
 			if (strand_unread(s) > 0 && !strand_has_head(s) &&
 			    !lane_is_reading(s->lane)) {
 				lane_read(s->lane,
-				    takers_first(&s->queue->takers) == NULL ? 1 : READ_BYTES);
+				    takers_first(&s->queue->takers) == NULL ? 1 : read_bytes(s));
 				reads++;
 			}
 		}
@@ -398,6 +410,8 @@ strand_take_lane(struct strand *s)
 		s->queue->ready_bytes += s->ready_bytes;
 		s->queue->broker->stats.messages_ready += unread;
 		mark_chained(s);
+		if (s->queue->priorities != NULL)
+			queue_priorities_note(s);
 	}
 	lane_each(s->lane, take_entry, s);
 }

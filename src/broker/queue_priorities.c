@@ -36,6 +36,8 @@ queue_priorities_init(struct queue *q)
 	p = xcalloc(1, sizeof *p + (q->set.max_priority + (size_t)1) * sizeof p->strand[0]);
 	p->max = q->set.max_priority;
 	p->turn = p->strand[0] = &q->strand;
+	if (q->durable)
+		p->share = lane_share_new();
 	q->priorities = p;
 }
 
@@ -51,6 +53,7 @@ queue_priorities_fini(struct queue *q)
 		       (p->strand[i]->lane == NULL && p->strand[i]->ready == 0));
 		free(p->strand[i]);
 	}
+	lane_share_free(&p->share);
 	free(p);
 	q->priorities = NULL;
 }

@@ -36,7 +36,7 @@ void strand_read_ahead(struct strand *s);
 void strand_expire_unread(struct strand *s);
 void strand_unchain(struct strand *s);
 /* Entries that a queue which is not durable may put on disk: behind those that it keeps. At most n; returns how many. */
-uint32_t strand_list_spillable(const struct strand *s, struct lane_item *item, uint32_t n, uint64_t bytes);
+uint32_t strand_list_spillable(struct strand *s, struct lane_item *item, uint32_t n, uint64_t bytes);
 
 /* queue_entries.c, for queue_chain.c */
 void strand_append_to(struct entry_block **head, struct entry_block **tail, const struct entry *e);

@@ -12,6 +12,7 @@
 #include "broker/session.h"
 
 struct lane;
+struct lane_share;
 struct queue;
 
 /* Entries in order of arrival: the first block has 15 (512 bytes), those behind it up to 127 (4 KiB). */
@@ -51,6 +52,7 @@ struct strand {
 struct priorities {
 	uint64_t ready[4];			/* a bit for each strand: it has ready messages */
 	struct strand *turn;			/* borrowed: the highest of them; where there is none, any */
+	struct lane_share *share;		/* owned: the store's bounds for all lanes of the queue; NULL: it journals nothing */
 	uint32_t max, made;			/* made: strands but for the queue's own */
 	struct strand *strand[];		/* [0..max]; owned, but for the first, which is the queue's; NULL until it is needed */
 };

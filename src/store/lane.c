@@ -76,6 +76,54 @@ lane_open(struct store *s, uint64_t queue, uint32_t number, bool durable, void *
 	return l;
 }
 
+/* ---- bounds that several share ---- */
+
+struct lane_share *
+lane_share_new(void)
+{
+	struct lane_share *sh = xcalloc(1, sizeof *sh);
+
+	TAILQ_INIT(&sh->lanes);
+	return sh;
+}
+
+void
+lane_share_free(struct lane_share **shp)
+{
+	assert(*shp == NULL || TAILQ_EMPTY(&(*shp)->lanes));
+	free(*shp);
+	*shp = NULL;
+}
+
+void
+lane_set_share(struct lane *l, struct lane_share *sh)
+{
+	struct lane_share *old = l->share;
+
+	if (old != NULL) {
+		TAILQ_REMOVE(&old->lanes, l, share_link);
+		old->live -= l->live;
+		old->bytes -= l->bytes;
+		old->spills -= l->spill != NULL;
+	}
+	l->share = sh;
+	if (sh == NULL)
+		return;
+	TAILQ_INSERT_TAIL(&sh->lanes, l, share_link);
+	sh->live += l->live;
+	sh->bytes += l->bytes;
+	sh->spills += l->spill != NULL;
+}
+
+static inline void
+count_shared(struct lane *l, uint64_t live, uint64_t bytes)
+{
+	if (unlikely(l->share != NULL)) {
+		l->share->live += live;
+		l->share->bytes += bytes;
+	}
+}
+
 bool
 lane_is_there(struct store *s, uint64_t queue, uint32_t number)
 {
@@ -93,6 +141,7 @@ lane_close(struct lane **lp)
 	record_forget(s, l);
 	lane_forget_merged(l);
 	lane_empty(l);
+	lane_set_share(l, NULL);
 	segments_close(l, l->durable ? s->objects_lsn : 0);
 	take_out(s, l);
 	l->is_closed = true;
@@ -115,6 +164,7 @@ lane_free(struct lane *l)
 	assert(l->jobs == 0);
 	lane_forget_merged(l);
 	lane_empty(l);
+	lane_set_share(l, NULL);
 	if (!l->is_closed)
 		take_out(l->store, l);
 	for (uint32_t i = 0; i < l->segments; i++)
@@ -350,6 +400,7 @@ lane_put_slot(struct lane *l, uint64_t seq, void *item, uint64_t lsn)
 	slot->lsn = lsn;
 	l->live++;
 	l->bytes += bytes;
+	count_shared(l, 1, bytes);
 	if (lsn != 0) {
 		count_journalled(l, bytes);
 		hold(s, lsn);
@@ -388,6 +439,7 @@ lane_clear(struct lane *l, uint64_t seq, struct slot *slot, uint64_t bytes)
 	if (slot->lsn != 0)
 		discount_journalled(l, 1, bytes);
 	release(l, slot);
+	count_shared(l, (uint64_t)-1, -bytes);
 	l->bytes -= bytes;
 	if (--l->live == 0) {
 		assert(l->bytes == 0 && l->journalled == 0);
@@ -408,6 +460,7 @@ lane_empty(struct lane *l)
 			if (l->ring[seq & l->mask].item != NULL)
 				release(l, &l->ring[seq & l->mask]);
 		discount_journalled(l, l->journalled, l->journalled_bytes);
+		count_shared(l, -l->live, -l->bytes);
 		l->live = l->bytes = 0;
 		ring_free(l);
 	}
@@ -497,6 +550,7 @@ lane_clear_from(struct lane *l, uint64_t first, struct lane_cut *out)
 	assert(out->count == l->journalled - stays.journalled);
 	out->bytes = l->journalled_bytes - stays.journalled_bytes;
 	discount_journalled(l, out->count, out->bytes);
+	count_shared(l, stays.live - l->live, stays.bytes - l->bytes);
 	l->live = stays.live;
 	l->bytes = stays.bytes;
 	l->high = first;

@@ -31,6 +31,14 @@ struct state_of {
 	struct op_state state;
 };
 
+/* Lanes that have bounds together. */
+TAILQ_HEAD(lane_list, lane);
+struct lane_share {
+	struct lane_list lanes;
+	uint64_t live, bytes;	/* in memory, of all of them */
+	unsigned spills;	/* of them have a job */
+};
+
 struct segment {
 	TAILQ_ENTRY(segment) link; /* store->chains.all */
 	struct lane *lane;	/* borrowed: it outlives its segments, but for doomed ones */
@@ -71,6 +79,8 @@ struct lane {
 	uint64_t live;		/* slots with an item */
 	uint64_t journalled;	/* of them with an lsn */
 	uint64_t bytes, journalled_bytes;	/* bodies of all live ones, and of those with an lsn */
+	struct lane_share *share;	/* borrowed: its owner's; NULL: it has the bounds for itself */
+	TAILQ_ENTRY(lane) share_link;
 	bool owns_items;	/* recovered, and its owner has not asked with lane_each() yet */
 	uint32_t ring_hint;	/* slots that it had when it was last freed */
 	struct state_of *state;	/* owned; hashed by seq (lane_state()): those in memory whose state is not zero */

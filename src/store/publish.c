@@ -264,23 +264,17 @@ target_room(struct store *s, uint32_t n)
 	return s->target;
 }
 
-/* Messages come in faster than a job takes them out: who publishes is to wait. */
-static inline bool
-lane_is_far_over(const struct store *s, const struct lane *l)
-{
-	return l->high - l->low > 2 * s->cfg.lane_entries || l->bytes > 2 * s->cfg.lane_bytes;
-}
-
 /* After a message came in: is the lane over its bounds? A span far wider than what lives in it counts too: an old
  * message that stays would make the ring grow for ever, and goes to the chain. True: it lags. */
 static inline bool
 look_at_bounds(struct store *s, struct lane *l)
 {
-	if (unlikely(l->high - l->low > s->cfg.lane_entries || l->bytes > s->cfg.lane_bytes ||
-	             lane_is_sparse(l)) &&
-	    l->spill == NULL)
+	bool is_over = lane_is_over(s, l, 1);
+
+	if (unlikely(is_over || lane_is_sparse(l)) && l->spill == NULL)
 		spill_look(s, l);
-	if (unlikely(lane_is_far_over(s, l)) && !l->lags)
+	/* Messages come in faster than a job takes them out: who publishes is to wait. */
+	if (unlikely(is_over) && !l->lags && lane_is_over(s, l, 2))
 		spill_look_at_lag(l);
 	if (unlikely(l->lags))
 		s->last_lag = l->name;

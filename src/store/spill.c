@@ -28,6 +28,8 @@ enum {
 	JOB_BYTES = 64 << 20,   /* of bodies a job */
 	LAGGING_LOOKED_AT = 64, /* lanes a turn */
 	JOB_MESSAGES = 49152,   /* three files: pinned in one go, about a millisecond */
+	SHARE_SPILLS = 4,       /* of lanes that share their bounds, at a time */
+	SLOT_COST = 100,        /* bytes that a message takes beside its body, about */
 	RETRY_MS = 1000
 };
 
@@ -140,6 +142,8 @@ spill_over(struct spill *sp)
 	struct lane *l = sp->lane;
 
 	l->spill = NULL;
+	if (l->share != NULL)
+		l->share->spills--;
 	spill_free(sp);
 	lane_unuse(l);
 }
@@ -198,6 +202,8 @@ enqueue(struct lane *l, uint64_t through, uint64_t keep_bytes, const struct lane
 	sp->through = through;
 	sp->keep_bytes = keep_bytes;
 	l->spill = sp;
+	if (l->share != NULL)
+		l->share->spills++;
 	l->jobs++;
 	for (i = 0; i < n && i < JOB_MESSAGES; i++)
 		add_item(sp, items[i].item, items[i].seq, &items[i].state);
@@ -224,19 +230,39 @@ spill_start(struct lane *l, uint64_t through, const struct lane_item *items, uin
 	return true;
 }
 
+/* Of lanes that share their bounds the largest goes first, as one file for much is better than many for little. The last
+ * quarter of it stays. */
+static void
+look_at_share(struct lane_share *sh)
+{
+	struct lane *l = NULL, *k;
+
+	if (sh->spills >= SHARE_SPILLS)
+		return;
+	TAILQ_FOREACH (k, &sh->lanes, share_link) {
+		if (k->live > 0 && may_spill(k) &&
+		    (l == NULL || k->bytes + k->live * SLOT_COST > l->bytes + l->live * SLOT_COST))
+			l = k;
+	}
+	if (l != NULL)
+		enqueue(l, l->low + (l->high - 1 - l->low) / 4 * 3, l->bytes / 4, NULL, 0);
+}
+
 /* The job begins with spill_turn(): one message may send ten lanes over their bounds, and pinning takes its time. */
 void
 spill_look(const struct store *s, struct lane *l)
 {
 	uint64_t span = l->high - l->low, through = 0, keep = UINT64_MAX;
 
+	if (l->share != NULL && lane_is_over(s, l, 1))
+		look_at_share(l->share);
 	if (l->live == 0 || !may_spill(l))
 		return;
-	if (span > s->cfg.lane_entries)
+	if (l->share == NULL && span > s->cfg.lane_entries)
 		through = l->high - 1 - s->cfg.lane_entries / 2;
 	if (lane_is_sparse(l) && through < l->high - 1 - LANE_SPARSE / 2)
 		through = l->high - 1 - LANE_SPARSE / 2;
-	if (l->bytes > s->cfg.lane_bytes)
+	if (l->share == NULL && l->bytes > s->cfg.lane_bytes)
 		keep = s->cfg.lane_bytes / 2;
 	if (through != 0 || keep != UINT64_MAX)
 		enqueue(l, through, keep, NULL, 0);
@@ -399,7 +425,7 @@ look_at_lagging(struct store *s)
 
 	for (l = TAILQ_FIRST(&s->lagging); l != NULL && n < LAGGING_LOOKED_AT; l = next, n++) {
 		next = TAILQ_NEXT(l, lag_link);
-		if (l->high - l->low <= s->cfg.lane_entries && l->bytes <= s->cfg.lane_bytes) {
+		if (!lane_is_over(s, l, 1)) {
 			spill_lag_ends(l);
 			continue;
 		}

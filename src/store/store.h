@@ -23,6 +23,7 @@
 
 struct store;
 struct lane;
+struct lane_share;
 
 enum sync_policy { SYNC_POLICY_DEFAULT, SYNC_POLICY_ALWAYS, SYNC_POLICY_MS, SYNC_POLICY_NEVER };
 struct sync_setting {
@@ -108,6 +109,11 @@ bool lane_is_there(struct store *s, uint64_t queue, uint32_t number);
 /* Its messages, chain and files are gone. For durable ones after store_gone() of the queue, which journals it. The owner
  * keeps the items of entries and deliveries that it has. */
 void lane_close(struct lane **lp);
+/* Lanes of one queue share the bounds of one lane (lane_entries, lane_bytes): together they have no more in memory. Once a
+ * lane; NULL: it shares no more, as when it closes. The share is the caller's and outlives its lanes' membership. */
+struct lane_share *lane_share_new(void);
+void lane_share_free(struct lane_share **shp);
+void lane_set_share(struct lane *l, struct lane_share *sh);
 void *lane_owner(const struct lane *l);
 uint32_t lane_number(const struct lane *l);
 void lane_set_sync(struct lane *l, struct sync_setting s); /* DEFAULT: the node's */

@@ -113,6 +113,19 @@ void segment_name_of(struct op_lane lane, bool durable, uint64_t first, char out
 bool segment_name_parse(const char *name, struct op_lane *lane, uint64_t *first);
 
 /* ---- spill.c ---- */
+/* Has the lane, with those that it shares its bounds with, more than so many times as much in memory as it may? */
+static inline bool
+lane_is_over(const struct store *s, const struct lane *l, unsigned times)
+{
+	uint64_t entries = l->high - l->low, bytes = l->bytes;
+
+	if (unlikely(l->share != NULL)) {
+		entries = l->share->live;
+		bytes = l->share->bytes;
+	}
+	return entries > times * s->cfg.lane_entries || bytes > times * s->cfg.lane_bytes;
+}
+
 bool spill_start(struct lane *l, uint64_t through, const struct lane_item *items, uint32_t n);	/* false: one is under way */
 void spill_look(const struct store *s, struct lane *l);	/* after a message came in: over its bounds? */
 void spill_look_at_lag(struct lane *l);	/* it came over twice its bounds */
