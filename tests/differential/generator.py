@@ -108,19 +108,22 @@ class Script:
     def delete_exchange(self):
         self.add("delete_exchange", ch=self.channel(), x=self.one("@x1", "@x2", "@x3"), unused=self.maybe(0.5))
 
-    def source(self):
-        return self.one(*self.exchanges) if self.exchanges and self.maybe(0.9) else self.one("amq.topic", "amq.direct", "")
+    def source(self, keys):
+        """An exchange and a key. Other scripts run at the same time, so what they share has keys of each one's own."""
+        if self.exchanges and self.maybe(0.9):
+            return self.one(*self.exchanges), self.one(*keys)
+        return self.one("amq.topic", "amq.direct", ""), "@k"
 
     def bind(self):
+        source, key = self.source(PATTERNS)
         if self.exchanges and self.maybe(0.25):
-            self.add("bind", ch=self.channel(), kind="exchange", to=self.one(*self.exchanges), x=self.source(),
-                     key=self.one(*PATTERNS), un=self.maybe(0.2))
+            self.add("bind", ch=self.channel(), kind="exchange", to=self.one(*self.exchanges), x=source, key=key,
+                     un=self.maybe(0.2))
             return
         args = False
         if self.maybe(0.2):
             args = {"x-match": self.one("all", "any"), "h": self.one("v", "w")}
-        self.add("bind", ch=self.channel(), to=self.queue(), x=self.source(), key=self.one(*PATTERNS),
-                 un=self.maybe(0.2), args=args)
+        self.add("bind", ch=self.channel(), to=self.queue(), x=source, key=key, un=self.maybe(0.2), args=args)
 
     def delete(self):
         self.add("delete", ch=self.channel(), q=self.queue(), unused=self.maybe(0.4), empty=self.maybe(0.4))
@@ -155,9 +158,11 @@ class Script:
         return props
 
     def publish(self):
-        direct = self.maybe(0.6) or not self.exchanges
-        exchange = "" if direct else self.source() if self.maybe(0.95) else "@nowhere"
-        self.add("publish", ch=self.channel(), x=exchange, key=self.queue() if exchange == "" else self.one(*KEYS),
+        if self.maybe(0.6) or not self.exchanges:
+            exchange, key = "", self.queue()
+        else:
+            exchange, key = self.source(KEYS) if self.maybe(0.95) else ("@nowhere", "k")
+        self.add("publish", ch=self.channel(), x=exchange, key=key,
                  n=self.one(1, 1, 2, 3, 5), mandatory=self.maybe(0.15), props=self.properties() or False,
                  size=self.one(False, False, False, 30))
 
@@ -253,6 +258,7 @@ class Script:
         kinds, weights = zip(*sorted(self.weights.items()))
         for _ in range(self.rnd.randint(8, 26)):
             getattr(self, self.rnd.choices(kinds, weights)[0])()
+        self.expire()
         return self.steps
 
 

@@ -39,6 +39,17 @@ def delivered(outcome):
     return collections.Counter(repr(message) for messages in outcome.get("d", {}).values() for message in messages)
 
 
+def made(steps, index, op, **args):
+    """The steps up to this one of a kind."""
+    return [step for step in steps[:index + 1]
+            if step["op"] == op and all(step.get(key, False) == value for key, value in args.items())]
+
+
+def takers(outcome):
+    """Who got each message: (message, consumer) as often as it came."""
+    return collections.Counter((repr(message), who) for who, messages in outcome.get("d", {}).items() for message in messages)
+
+
 def number(message):
     return int(message[0].rstrip(".")[1:].partition(".")[0])
 
@@ -51,3 +62,33 @@ def requeue_as_one(steps, index, expected, got):
     return bool(gives_back and rest(expected, "d") == rest(got, "d") and delivered(expected) == delivered(got) and
                 all(message[1] == 1 for messages in got["d"].values() for message in messages) and
                 all([number(m) for m in messages] == sorted(number(m) for m in messages) for messages in got["d"].values()))
+
+
+@difference("Of consumers of equal priority the one that waits longest is next. One that was at its prefetch limit waits "
+            "from when it is free again; with RabbitMQ it has kept its place, unless a message passed it by meanwhile.")
+def next_of_equals(steps, index, expected, got):
+    if rest(expected, "d") != rest(got, "d") or delivered(expected) != delivered(got):
+        return False
+    known = {"%(ch)s/%(tag)s" % step: (step["q"], step.get("args")) for step in made(steps, index, "consume")}
+    limited = {step["ch"] for step in made(steps, index, "qos") if step["count"]}
+    moved = {who for _, who in (takers(expected) - takers(got)) + (takers(got) - takers(expected))}
+    return (len(moved) > 1 and moved <= set(known) and len({repr(known[who]) for who in moved}) == 1 and
+            any(who.partition("/")[0] in limited for who in moved))
+
+
+@difference("A consumer without acknowledgements has no limit, as the specification of AMQP says. RabbitMQ stops it as well "
+            "while its channel is at the limit over all its consumers.")
+def no_limit_without_ack(steps, index, expected, got):
+    free = {"%(ch)s/%(tag)s" % step for step in made(steps, index, "consume", no_ack=True)}
+    limited = {step["ch"] for step in made(steps, index, "qos", **{"global": True}) if step["count"]}
+    more = takers(got) - takers(expected)
+    return bool(more) and all(who in free and who.partition("/")[0] in limited for _, who in more)
+
+
+@difference("What basic.get fetched counts for no limit, as RabbitMQ's manual says. RabbitMQ counts it for a limit over all "
+            "consumers that is set afterwards, for as long as the channel lives.")
+def get_has_no_limit(steps, index, expected, got):
+    fetched = {step["ch"] for step in made(steps, index, "get", no_ack=False)}
+    limited = {step["ch"] for step in made(steps, index, "qos", **{"global": True}) if step["count"]}
+    more = takers(got) - takers(expected)
+    return bool(more) and all(who.partition("/")[0] in fetched & limited for _, who in more)
