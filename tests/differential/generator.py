@@ -26,6 +26,7 @@ THEMES = {
     "limits": {"publish": 40, "confirm": 8},
     "priority": {"publish": 36, "get": 14},
     "single": {"consume": 20, "cancel": 10, "close": 5, "disconnect": 3},
+    "quorum": {"settle": 34, "recover": 0},
     "mixed": {"expire": 2, "settle": 30},
 }
 
@@ -36,7 +37,9 @@ LIMITS = [("x-max-length", [0, 1, 2, 3, 5]), ("x-max-length-bytes", [0, 10, 40])
           ("x-overflow", ["drop-head", "reject-publish", "reject-publish-dlx"])]
 PRIORITY = [("x-max-priority", [1, 3, 10])]
 SINGLE = [("x-single-active-consumer", [True])]
-ARGUMENTS = {"ttl": TTL + DEAD, "dead": DEAD + DEAD + TTL + LIMITS, "limits": LIMITS + DEAD, "priority": PRIORITY,
+QUORUM = [("x-delivery-limit", [0, 1, 2]), ("x-dead-letter-exchange", ["", "@x1"]), ("x-dead-letter-routing-key", ["@q2"]),
+          ("x-max-length", [1, 3])]
+ARGUMENTS = {"quorum": QUORUM, "ttl": TTL + DEAD, "dead": DEAD + DEAD + TTL + LIMITS, "limits": LIMITS + DEAD, "priority": PRIORITY,
              "single": SINGLE, "mixed": TTL + DEAD + LIMITS + PRIORITY + SINGLE}
 
 
@@ -92,6 +95,8 @@ class Script:
             self.steps.append(step)
         elif again and self.maybe(0.3):
             self.add("declare", ch=self.channel(), q=queue, passive=True)
+        elif self.theme == "quorum" and self.maybe(0.9):
+            self.add("declare", ch=self.channel(), q=queue, durable=True, args=dict({"x-queue-type": "quorum"}, **self.arguments()))
         else:
             self.add("declare", ch=self.channel(), q=queue, durable=self.maybe(0.4), exclusive=self.maybe(0.1),
                      auto=self.maybe(0.1), args=self.arguments() or False)

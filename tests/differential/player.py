@@ -21,7 +21,8 @@ SHORT_MS = 300          # what "SHORT" means where a script has a time to live
 MARGIN_MS = 40
 CONFIRM_LIMIT = 5       # seconds
 STABLE_ROUNDS = 3       # answered alike, for rest
-PAUSE = 0.002           # between rounds
+PAUSE = 0.002           # seconds between rounds
+QUORUM_PAUSE = 0.03     # where RabbitMQ writes a log first
 
 
 class Slow(Exception):
@@ -162,6 +163,7 @@ class Player:
         self.bodies = 0
         self.step = 0
         self.hurried = '"SHORT"' in json.dumps(steps)
+        self.pause = QUORUM_PAUSE if '"quorum"' in json.dumps(steps) else PAUSE
         self.tick = None                # since when something may be on its way to expire
         self.last_tick = 0
 
@@ -315,7 +317,7 @@ class Player:
             if self.waits() and time.monotonic() < start + CONFIRM_LIMIT:
                 same = 0
             if same < rounds:
-                time.sleep(PAUSE)
+                time.sleep(self.pause)
         return seen
 
     def await_outcome(self, judge):
