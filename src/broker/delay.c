@@ -150,6 +150,7 @@ delay_run_new(struct delay *d, uint32_t number)
 			d->next_number = l->number + 1;
 	}
 	TAILQ_INSERT_TAIL(&d->runs, l, link);
+	d->run_count++;
 	return l;
 }
 
@@ -209,14 +210,25 @@ struct next {
 	bool unknown; /* it has to be read first */
 };
 
+/* What lies in a run came before what is in a heap and due at the same time: it was moved before the rest of its buffer, and
+ * has a higher number than that nevertheless. */
+static bool
+is_before(const struct delay_entry *e, bool in_run, const struct next *n)
+{
+	if (n->e == NULL || e->due_ms != n->e->due_ms)
+		return n->e == NULL || e->due_ms < n->e->due_ms;
+	return (in_run && n->heap != NULL) || e->seq < n->e->seq;
+}
+
+/* Heaps are offered before runs. */
 static void
 offer(struct next *n, const struct delay_entry *e, struct delay_heap *heap, struct delay_lane *run)
 {
-	if (n->e == NULL || delay_entry_before(e, n->e)) {
-		n->e = e;
-		n->heap = heap;
-		n->run = run;
-	}
+	if (!is_before(e, run != NULL, n))
+		return;
+	n->e = e;
+	n->heap = heap;
+	n->run = run;
 }
 
 static struct next
@@ -244,6 +256,7 @@ find_next(struct delay *d)
 		} else if (l != d->filling) {
 			l->wants_spill = false;
 			TAILQ_REMOVE(&d->runs, l, link);
+			d->run_count--;
 			TAILQ_INSERT_TAIL(&d->idle, l, link);
 		}
 	}
@@ -255,12 +268,7 @@ find_next(struct delay *d)
 static struct delay_entry
 take_next(struct next *n)
 {
-	struct delay_list *a;
-
-	if (n->heap != NULL)
-		return delay_heap_pop(n->heap);
-	a = &n->run->front;
-	return a->e[a->head++];
+	return n->heap != NULL ? delay_heap_pop(n->heap) : delay_list_take(&n->run->front);
 }
 
 /* ---- out ---- */
@@ -364,6 +372,7 @@ seal(struct delay *d)
 	d->sealed = d->buffer;
 	d->buffer = (struct delay_heap){ 0 };
 	d->now ^= 1;
+	d->came = 0;
 }
 
 static void
@@ -403,13 +412,14 @@ move_record(struct delay *d)
 static bool
 move_some(struct delay *d)
 {
-	uint32_t most = MOVE_SLICE + 2 * d->came, n = 0;
+	uint32_t most, n = 0;
 
-	d->came = 0;
 	if (d->filling == NULL && is_full(d) && may_seal(d))
 		seal(d);
 	if (d->filling == NULL)
 		return false;
+	most = MOVE_SLICE + 2 * d->came;
+	d->came = 0;
 	while (n < most && d->sealed.n > 0)
 		n += move_record(d);
 	if (d->sealed.n > 0)

@@ -13,7 +13,7 @@
  *	lane 258 ...	runs, in order of due time; one that is empty is used again
  *
  * Sequence numbers rise over all lanes of an exchange, and a run's are drawn when the buffer is sealed: so messages of the
- * same due time are in order of arrival by their numbers, whichever lane they are in, also after a restart.
+ * same due time are in order of arrival by their numbers, those of runs before those of buffers, also after a restart.
  *
  * A durable exchange keeps all that waits through a restart, also messages that are not persistent; these are kept in
  * memory only while the disk holds publishers up. */

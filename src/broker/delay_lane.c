@@ -15,13 +15,14 @@
 
 enum {
 	LIST_FIRST = 16,
-	FRONT_LOW = 8,       /* messages: below it the next piece of a run is read */
-	FRONT_KEEP = 32,     /* of one that goes to files */
-	READ_RUN = 64 << 10, /* bytes */
+	FRONT_KEEP = 32,             /* messages of a run that goes to files, */
+	FRONT_KEEP_BYTES = 64 << 10, /* and their memory */
+	READ_RUNS = 2 << 20,         /* bytes, for all runs together, */
+	READ_RUN = 64 << 10,         /* but so many for each */
 	READ_BUFFER = 1 << 20,
+	READ_AHEAD_MS = 1000,
 	SPILL_MESSAGES = 16384 /* of a transient run, at a time */
 };
-static const uint64_t front_keep_bytes = 64 << 10;
 
 /* ---- lists ---- */
 
@@ -53,14 +54,29 @@ list_append(struct delay_list *a, const struct delay_entry *e)
 	if (a->n == a->cap)
 		resize(a, a->cap == 0 ? LIST_FIRST : a->cap * 2);
 	a->e[a->n++] = *e;
+	a->bytes += msg_memory(e->m);
+}
+
+struct delay_entry
+delay_list_take(struct delay_list *a)
+{
+	struct delay_entry e = a->e[a->head++];
+
+	assert(a->head <= a->n);
+	a->bytes -= msg_memory(e.m);
+	if (a->head == a->n)
+		a->head = a->n = 0;
+	return e;
 }
 
 /* Entries from..n go to the end of another. */
 static void
 list_move(struct delay_list *from, uint32_t at, struct delay_list *to)
 {
-	for (uint32_t i = at; i < from->n; i++)
+	for (uint32_t i = at; i < from->n; i++) {
+		from->bytes -= msg_memory(from->e[i].m);
 		list_append(to, &from->e[i]);
+	}
 	from->n = at;
 	if (delay_list_count(from) == 0)
 		list_free(from);
@@ -109,65 +125,86 @@ delay_lane_unread(const struct delay_lane *l)
 	return l->lane != NULL ? lane_unread(l->lane) : 0;
 }
 
+/* All were read: the back is the end of the front. */
+static void
+join_back(struct delay_lane *l)
+{
+	if (delay_lane_unread(l) == 0 && delay_list_count(&l->back) > 0)
+		list_move(&l->back, l->back.head, &l->front);
+}
+
 void
 delay_lane_append(struct delay_lane *l, const struct delay_entry *e)
 {
+	join_back(l);
 	list_append(delay_lane_unread(l) > 0 ? &l->back : &l->front, e);
+}
+
+/* Is it time to read on? A run that is not due soon has its first messages in memory, and no more. */
+static bool
+is_low(const struct delay_lane *l, uint64_t bytes)
+{
+	const struct delay_list *a = &l->front;
+
+	if (delay_list_count(a) == 0)
+		return true;
+	return a->bytes < bytes / 2 &&
+	       a->e[a->head].due_ms < l->delay->broker->now_ms + READ_AHEAD_MS;
 }
 
 void
 delay_lane_read(struct delay_lane *l)
 {
+	uint32_t runs = l->delay->run_count + 1;
+	uint64_t bytes = READ_RUNS / runs > READ_RUN ? READ_RUNS / runs : READ_RUN;
+
 	if (delay_lane_unread(l) == 0 || lane_is_reading(l->lane))
 		return;
 	if (!delay_lane_is_run(l))
 		lane_read(l->lane, READ_BUFFER);
-	else if (delay_list_count(&l->front) < FRONT_LOW)
-		lane_read(l->lane, READ_RUN);
+	else if (is_low(l, bytes))
+		lane_read(l->lane, bytes);
 }
 
 /* ---- to files ---- */
 
-/* Where the part of the front begins that need not stay. */
+/* Where the part of the front begins that need not stay. What was read from files stays. */
 static uint32_t
-find_cut(const struct delay_list *front)
+find_cut(const struct delay_lane *l)
 {
+	const struct delay_list *a = &l->front;
 	uint64_t bytes = 0;
 	uint32_t i;
 
-	for (i = front->head; i < front->n; i++) {
-		if (i > front->head && (i - front->head >= FRONT_KEEP || bytes >= front_keep_bytes))
+	for (i = a->head; i < a->n; i++) {
+		if (i > a->head && a->e[i].seq > l->through &&
+		    (i - a->head >= FRONT_KEEP || bytes >= FRONT_KEEP_BYTES))
 			break;
-		bytes += msg_memory(front->e[i].m);
+		bytes += msg_memory(a->e[i].m);
 	}
 	return i;
 }
 
-static bool
+static void
 spill_transient(struct delay_lane *l, const struct delay_list *a, uint32_t from)
 {
-	struct lane_item *item;
-	uint32_t n, i;
+	uint32_t n = a->n - from < SPILL_MESSAGES ? a->n - from : SPILL_MESSAGES, i;
+	struct lane_item *item = xcalloc(n, sizeof *item);
 
-	while (from < a->n && a->e[from].seq <= l->through)
-		from++;
-	n = a->n - from < SPILL_MESSAGES ? a->n - from : SPILL_MESSAGES;
-	if (n == 0)
-		return false;
-	item = xcalloc(n, sizeof *item);
 	for (i = 0; i < n; i++)
 		item[i] = (struct lane_item){ .item = a->e[from + i].m, .seq = a->e[from + i].seq };
 	(void)lane_spill_items(l->lane, item, n);
 	free(item);
-	return true;
 }
 
 bool
 delay_lane_spill(struct delay_lane *l)
 {
 	const struct delay_list *a = &l->front;
-	uint32_t from = find_cut(a);
+	uint32_t from;
 
+	join_back(l);
+	from = find_cut(l);
 	if (delay_lane_unread(l) > 0) {
 		a = &l->back;
 		from = a->head;
@@ -175,8 +212,10 @@ delay_lane_spill(struct delay_lane *l)
 	if (l->lane == NULL || from == a->n)
 		return false;
 	/* Where a job is under way it comes back when that has ended (delay_spilled), or by time. */
-	return l->delay->durable ? lane_spill_through(l->lane, a->e[a->n - 1].seq)
-	                         : spill_transient(l, a, from);
+	if (l->delay->durable)
+		return lane_spill_through(l->lane, a->e[a->n - 1].seq);
+	spill_transient(l, a, from);
+	return true;
 }
 
 static void
@@ -184,8 +223,11 @@ drop_back(struct delay_lane *l, uint64_t through)
 {
 	struct delay_list *a = &l->back;
 
-	while (delay_list_count(a) > 0 && a->e[a->head].seq <= through)
-		msg_unref(&a->e[a->head++].m);
+	while (delay_list_count(a) > 0 && a->e[a->head].seq <= through) {
+		struct delay_entry e = delay_list_take(a);
+
+		msg_unref(&e.m);
+	}
 	if (delay_list_count(a) == 0)
 		list_free(a);
 }
@@ -193,13 +235,14 @@ drop_back(struct delay_lane *l, uint64_t through)
 static uint64_t
 spilled_front(struct delay_lane *l, uint64_t through)
 {
-	uint32_t cut = find_cut(&l->front);
 	uint64_t first;
+	uint32_t cut;
 
+	join_back(l);
+	cut = find_cut(l);
 	if (cut == l->front.n || l->front.e[cut].seq > through)
 		return through + 1;
 	first = l->front.e[cut].seq;
-	assert(delay_list_count(&l->back) == 0);
 	list_move(&l->front, cut, &l->back);
 	if (l->front.cap > LIST_FIRST * 4) {
 		struct delay_list kept = { 0 };
@@ -215,20 +258,22 @@ uint64_t
 delay_spilled(struct delay_lane *l, uint64_t through, bool is_behind)
 {
 	struct delay *d = l->delay;
+	uint64_t first = through + 1;
 
-	l->through = through;
-	if (l->wants_spill)
-		delay_list_work(d);
 	if (!delay_lane_is_run(l)) {
 		/* Only while a buffer is read after a restart: what came meanwhile is read with it. */
 		if (is_behind)
 			(void)delay_heap_drop(&d->buffer, l, through);
-		return through + 1;
+		return first;
 	}
-	if (!is_behind)
-		return spilled_front(l, through);
-	drop_back(l, through);
-	return 0;
+	if (is_behind)
+		drop_back(l, through);
+	else
+		first = spilled_front(l, through);
+	l->through = through;
+	if (l->wants_spill)
+		delay_list_work(d);
+	return first;
 }
 
 /* ---- from files ---- */
@@ -248,13 +293,14 @@ void
 delay_loaded(struct delay_lane *l, struct msg *m, uint64_t seq, uint64_t due_ms)
 {
 	take(l, m, seq, due_ms, &l->front);
+	if (seq > l->through)
+		l->through = seq;
 }
 
 void
 delay_load_done(struct delay_lane *l)
 {
-	if (lane_unread(l->lane) == 0)
-		list_move(&l->back, l->back.head, &l->front);
+	join_back(l);
 	delay_list_work(l->delay);
 }
 

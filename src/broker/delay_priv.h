@@ -13,6 +13,7 @@
 struct delay_list { /* entries e[head .. n) */
 	struct delay_entry *e; /* owned */
 	uint32_t head, n, cap;
+	uint64_t bytes; /* memory of the messages */
 };
 
 struct delay_lane {
@@ -21,7 +22,7 @@ struct delay_lane {
 	uint32_t number;
 	/* Of a run: those in memory before the unread ones, and those behind them. */
 	struct delay_list front, back;
-	uint64_t through; /* the last one that lies in files */
+	uint64_t through; /* the last one that lies in files or was read from there: it does not go there again */
 	bool wants_spill; /* filled: what is in memory is to go to files */
 	TAILQ_ENTRY(delay_lane) link;
 };
@@ -37,6 +38,7 @@ struct delay {
 	struct delay_lane in[2];          /* buffers' lanes; in[now] takes what comes */
 	unsigned now;
 	struct delay_lane_list runs, idle; /* owned; idle: empty ones */
+	uint32_t run_count;
 	struct delay_lane *filling;        /* borrowed from runs; NULL: nothing is sealed */
 	uint64_t next_seq, filling_seq;
 	uint32_t next_number; /* of a lane */
@@ -61,6 +63,7 @@ delay_list_count(const struct delay_list *a)
 void delay_lane_init(struct delay_lane *l, struct delay *d, uint32_t number);
 void delay_lane_fini(struct delay_lane *l); /* drops what it holds */
 void delay_lane_open(struct delay_lane *l); /* if it is not, and there is a store */
+struct delay_entry delay_list_take(struct delay_list *a); /* its first one */
 void delay_lane_append(struct delay_lane *l, const struct delay_entry *e);
 uint64_t delay_lane_unread(const struct delay_lane *l);
 void delay_lane_read(struct delay_lane *l); /* if it is time to */

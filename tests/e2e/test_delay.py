@@ -219,7 +219,7 @@ def test_nothing_inside_is_to_be_found(node):
     assert waiting(this) == 0
 
 
-def backlog(this, messages, spread_ms, body=b"m" * 100):
+def backlog(this, messages, spread_ms, body=b"m" * 100, least_ms=3600000):
     """So many in any order of due time, confirmed; the anonymous memory in kB before that."""
     chan = ready(this)
     publish(chan, body, 1)
@@ -241,7 +241,7 @@ def backlog(this, messages, spread_ms, body=b"m" * 100):
     reader.start()
     batch, step = [], 7919
     for i in range(messages):
-        delay = 3600000 + i * step % spread_ms
+        delay = least_ms + i * step % spread_ms
         batch.append(chan.encode_publish("x", "k", body, delivery_mode=2, headers={"x-delay": Val("l", delay)}))
         if len(batch) == 500:
             conn.send_raw(b"".join(batch))
