@@ -267,16 +267,18 @@ channel_unroutable(struct channel *ch, struct msg *m, bool mandatory)
 	}
 }
 
-/* A confirm for what was handed on; it leaves when `wait` is reached. */
+/* A confirm for what was handed on; it leaves when `wait` is reached, a refusal at once. */
 static const struct error *
-open_confirm(struct channel *ch, struct store_wait wait)
+open_confirm(struct channel *ch, struct store_wait wait, bool refused)
 {
-	bool settled = wait.lsn == 0;
+	bool settled = wait.lsn == 0 && !refused;
 	uint64_t tag = confirm_open(&ch->confirms, settled);
 
 	if (tag == 0)
 		return error_make(E_RESOURCE_ERROR, "too many unconfirmed messages on one channel");
-	if (settled)
+	if (unlikely(refused))
+		confirm_settle(&ch->confirms, tag, false);
+	if (settled || unlikely(refused))
 		channel_mark_confirming(ch);
 	else
 		confirm_wait_add(ch, tag, wait);
@@ -290,16 +292,17 @@ hand_on(
 	struct broker *b = ch->conn->amqp->broker;
 	uint32_t queues = route->count;
 	const struct error *err = NULL;
+	enum publish_outcome outcome;
 	struct store_wait wait = { 0 };
 
 	if (ch->mode == MODE_TX)
 		return tx_publish(ch, m, route, due_ms, mandatory);
 	if (unlikely(queues == 0) && route->delays == 0)
 		channel_unroutable(ch, m, mandatory);
-	(void)publish_deliver(b, m, route, due_ms, &wait);
+	outcome = publish_deliver(b, m, route, due_ms, &wait);
 	channel_note_lag(ch, b->store, wait);
 	if (ch->mode == MODE_CONFIRM)
-		err = open_confirm(ch, wait);
+		err = open_confirm(ch, wait, outcome == PUBLISH_REFUSED);
 	/* A turn takes in a bounded number of bytes, but each message may become many entries. */
 	if (unlikely(queues > FANOUT_CHECK))
 		(void)memory_check(&b->memory, b->now_ms);

@@ -9,6 +9,7 @@
 #include "base/config.h"
 #include "base/mem.h"
 #include "broker/delay.h"
+#include "broker/dead_letter.h"
 #include "broker/hash.h"
 #include "broker/pressure.h"
 #include "broker/queue.h"
@@ -40,6 +41,8 @@ broker_new(const struct config *cfg, struct wheel *wheel, uint64_t now_ms)
 	TAILQ_INIT(&b->cancelled);
 	LIST_INIT(&b->orphans);
 	TAILQ_INIT(&b->deleted);
+	TAILQ_INIT(&b->untidy);
+	TAILQ_INIT(&b->dead);
 	TAILQ_INIT(&b->returning);
 	TAILQ_INIT(&b->waking);
 	TAILQ_INIT(&b->moving);
@@ -96,6 +99,8 @@ broker_run(struct broker *b)
 	bool more = session_run_returning(b);
 
 	more |= quorum_run(b);
+	more |= queues_tidy(b);
+	more |= dead_letters_run(b);
 	more |= session_run_waking(b);
 	more |= delays_run(b);
 	more |= run_queues(b);
@@ -127,14 +132,17 @@ broker_free(struct broker **bp)
 	assert(TAILQ_EMPTY(&b->clients));
 	while (session_run_returning(b))
 		continue;
+	dead_letters_stop(b);
 	vhosts_free(b);
 	users_free(b);
 	while (queue_free_garbage(b, UINT32_MAX))
 		continue;
 	broker_reap(b);
 	assert(TAILQ_EMPTY(&b->waking) && TAILQ_EMPTY(&b->runnable) && TAILQ_EMPTY(&b->cancelled));
+	assert(TAILQ_EMPTY(&b->untidy) && TAILQ_EMPTY(&b->dead) && b->refusing == 0);
 	assert(TAILQ_EMPTY(&b->queues) && TAILQ_EMPTY(&b->chained));
 	free(b->place);
+	free(b->choice);
 	route_fini();
 	free(b);
 }

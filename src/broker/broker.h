@@ -36,6 +36,7 @@ TAILQ_HEAD(returning_list, returning);
 TAILQ_HEAD(waking_list, session);
 TAILQ_HEAD(quorum_list, quorum);
 TAILQ_HEAD(delay_work, delay);
+TAILQ_HEAD(dead_list, dead_letters);
 
 struct broker {
 	const struct config *cfg;	/* borrowed, outlives the broker */
@@ -53,6 +54,9 @@ struct broker {
 	struct quorum_list moving;	/* quorum queues with messages on their way to the tail */
 	uint32_t returned;		/* how many came back that way since the last broker_run() */
 	struct owned_queue_list orphans; /* exclusive queues of clients that are gone, on their way out */
+	struct queue_list untidy;	/* queues whose head may have expired, or that hold more than they may */
+	struct dead_list dead;		/* queues that have dead letters to send */
+	uint32_t refusing;		/* queues that refuse what comes when they are full */
 	struct queue_list deleted;	/* queues that are gone and nobody waits for: freed by broker_reap() */
 	struct delay *delays;		/* uthash by exchange id: what waits in x-delayed-message exchanges, which own it */
 	struct delay_work delay_work;	/* of them, those that have something to do */
@@ -64,6 +68,8 @@ struct broker {
 	struct chained_list chained;	/* parts of queues whose next messages lie on disk only */
 	struct lane_place *place;	/* owned: durable queues of the message that is being published (persist.c) */
 	uint32_t places;		/* there is room for so many */
+	struct queue **choice;		/* owned: of its queues those that do not refuse it (publish.c) */
+	uint32_t choices;		/* there is room for so many */
 	bool disk_low;			/* written by the node: free disk space is under disk.min_free */
 	uint64_t retention_ms;		/* store.retention_hours; 0: for ever */
 	struct queue_list queues;	/* borrowed: all queues of all vhosts */
@@ -81,7 +87,7 @@ struct broker {
 struct broker *broker_new(const struct config *cfg, struct wheel *wheel, uint64_t now_ms);
 void broker_free(struct broker **bp);
 
-/* Works off what became due: deliveries that come back, runnable queues, cancellations, garbage; each bounded, in all about a millisecond.
+/* Works off what became due: deliveries that come back, expired messages, dead letters, runnable queues, cancellations, garbage; each bounded, in all about a millisecond.
  * True: there is more, do not wait for events. */
 bool broker_run(struct broker *b);
 

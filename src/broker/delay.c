@@ -14,6 +14,7 @@
 #include "broker/msg.h"
 #include "broker/persist.h"
 #include "broker/props.h"
+#include "broker/publish.h"
 #include "broker/queue.h"
 #include "broker/route.h"
 #include "broker/vhost.h"
@@ -313,9 +314,7 @@ to_queues(struct broker *b, struct msg *m, const struct route *r)
 	if (props_scan(msg_props(m), &pr) == 0 && pr.expiration.p != NULL &&
 	    props_expiration(pr.expiration, &ttl_ms) == 0)
 		expires_ms = b->now_ms + ttl_ms;
-	m->refs += r->count - 1;
-	for (uint32_t i = 0; i < r->count; i++)
-		queue_publish(r->queue[i], m, expires_ms);
+	(void)publish_forward(b, m, r, expires_ms);
 }
 
 /* False: no memory; it stays. */
@@ -325,38 +324,33 @@ publish_due(struct delay *d, struct next *n)
 	struct broker *b = d->broker;
 	const struct route *r;
 	struct msg *m = make_due(d->x, n->e->m, &r);
-	struct store_wait wait;
 	struct delay_entry e;
 
 	if (m == NULL)
 		return false;
 	e = take_next(n);
-	m->flags = e.m->flags & (uint8_t)~MSG_DELAYED;
+	m->flags = e.m->flags & MSG_PERSISTENT;
 	m->prio = e.m->prio;
-	m->arrived_ms = b->now_ms;
 	if (r == NULL)
 		log_warning(
 		    "exchange '%s' in vhost '%s': a delayed message takes too many steps to "
 		    "route; it is dropped",
 		    d->x->name, d->x->vhost->name);
-	if (b->store != NULL) {
+	if (b->store != NULL)
 		store_begin(b->store);
-		if (r != NULL && r->count > 0)
-			persist_message(b, m, r->queue, r->count, &wait);
-		if (e.lane->lane != NULL)
-			lane_ack(e.lane->lane, e.seq, e.m->body_size, ACK_MOVED);
-		(void)store_end(b->store);
-	}
-	msg_unref(&e.m);
-	delay_count_out(d, 1);
-	b->stats.delayed_out++;
-	b->work += r != NULL ? r->count + 1 : 1;
 	if (r != NULL && r->count > 0) {
 		to_queues(b, m, r);
 	} else {
 		b->stats.drop_unroutable++;
 		msg_unref(&m);
 	}
+	if (e.lane->lane != NULL)
+		lane_ack(e.lane->lane, e.seq, e.m->body_size, ACK_MOVED);
+	if (b->store != NULL)
+		(void)store_end(b->store);
+	msg_unref(&e.m);
+	delay_count_out(d, 1);
+	b->stats.delayed_out++;
 	return true;
 }
 

@@ -3,6 +3,8 @@
  * so that what a peer declares is never asked for before it has come in. */
 #include "broker/msg.h"
 
+#include <string.h>
+
 #include "base/slab.h"
 
 enum { PIECE_MAX = 256 << 10 };
@@ -20,7 +22,9 @@ home_of(size_t n)
 static inline size_t
 item_size(const struct msg *m)
 {
-	return sizeof *m + msg_wire_size(m->meta_len, m->rest == NULL ? m->body_size : 0);
+	size_t shared = m->flags & MSG_SHARES ? sizeof(struct msg *) : 0;
+
+	return sizeof *m + msg_wire_size(m->meta_len, m->rest == NULL ? m->body_size : 0) + shared;
 }
 
 struct msg *
@@ -44,18 +48,44 @@ msg_try_new(size_t wire_size)
 	return m;
 }
 
-void
-msg_destroy(struct msg *m)
+/* Of one that shares: whose pieces they are. The pointer stands behind the meta bytes. */
+static struct msg *
+shared_with(const struct msg *m)
+{
+	struct msg *owner;
+
+	memcpy(&owner, m->wire + m->meta_len, sizeof owner);
+	return owner;
+}
+
+/* One whose body does not stand in wire. */
+static void
+destroy_long(struct msg *m)
 {
 	struct msg_piece *p = m->rest, *next;
+	struct msg *owner;
 	size_t n = item_size(m);
 
-	for (; unlikely(p != NULL); p = next) {
+	if (m->flags & MSG_SHARES) {
+		owner = shared_with(m);
+		msg_unref(&owner);
+		p = NULL;
+	}
+	for (; p != NULL; p = next) {
 		next = p->next;
 		if (p != &no_piece)
 			slab_free(p, home_of(sizeof *p + p->cap), sizeof *p + p->cap);
 	}
 	slab_free(m, m->home, n);
+}
+
+void
+msg_destroy(struct msg *m)
+{
+	if (likely(m->rest == NULL))
+		slab_free(m, m->home, sizeof *m + msg_wire_size(m->meta_len, m->body_size));
+	else
+		destroy_long(m);
 }
 
 /* Room for a piece that takes n bytes now and more later: as much again as came in until now, if so much is to come.
@@ -157,11 +187,36 @@ msg_try_with_props(const struct msg *m, struct span props)
 	return to;
 }
 
+struct msg *
+msg_try_like(struct msg *m, uint16_t names_len, uint32_t meta_len)
+{
+	struct msg *owner = m->flags & MSG_SHARES ? shared_with(m) : m, *to;
+	bool shares = m->rest != NULL;
+
+	to = msg_try_new(shares ? meta_len + sizeof owner : msg_wire_size(meta_len, m->body_size));
+	if (to == NULL)
+		return NULL;
+	if (shares)
+		memcpy(to->wire + meta_len, &owner, sizeof owner);
+	else if (m->body_size > 0)
+		memcpy(to->wire + meta_len, m->wire + m->meta_len, msg_wire_size(0, m->body_size));
+	to->names_len = names_len;
+	to->meta_len = meta_len;
+	to->body_size = m->body_size;
+	to->flags = (m->flags & MSG_PERSISTENT) | (shares ? MSG_SHARES : 0);
+	to->prio = m->prio;
+	if (shares)
+		to->rest = msg_ref(owner)->rest;
+	return to;
+}
+
 uint64_t
 msg_memory(const struct msg *m)
 {
 	uint64_t n = item_size(m);
 
+	if (m->flags & MSG_SHARES)
+		return n;
 	for (const struct msg_piece *p = m->rest; p != NULL; p = p->next)
 		n += sizeof *p + p->cap;
 	return n;

@@ -23,7 +23,11 @@ struct msg_piece {	/* a part of a long body */
 	uint8_t d[];
 };
 
-enum { MSG_PERSISTENT = 1, MSG_DELAYED = 2 /* it waits in an x-delayed-message exchange */ };
+enum {
+	MSG_PERSISTENT = 1,
+	MSG_DELAYED = 2,	/* it waits in an x-delayed-message exchange */
+	MSG_SHARES = 4	/* msg.c's: `rest` is another message's, of which we hold a reference */
+};
 
 struct msg {
 	uint32_t refs, home;		/* home: base/slab's */
@@ -31,7 +35,7 @@ struct msg {
 	uint8_t flags, prio;
 	uint32_t meta_len;
 	uint64_t body_size;
-	struct msg_piece *rest;		/* owned; NULL: the body stands in wire */
+	struct msg_piece *rest;		/* owned, or another's (MSG_SHARES); NULL: the body stands in wire */
 	uint64_t arrived_ms;		/* when it was given to its queues */
 	uint8_t wire[];
 };
@@ -104,6 +108,9 @@ bool msg_try_append(struct msg *m, struct msg_piece **last, const uint8_t *p, si
 
 /* A copy of m with other properties, as props_scan takes them; NULL: no memory. Times and flags are the caller's. */
 struct msg *msg_try_with_props(const struct msg *m, struct span props) MUSTUSE;
+/* A message with m's body, flags and priority: a body in wire is copied, a long one is shared. The caller fills the
+ * meta_len bytes before it. NULL: no memory. */
+struct msg *msg_try_like(struct msg *m, uint16_t names_len, uint32_t meta_len) MUSTUSE;
 
 uint64_t msg_memory(const struct msg *m);	/* bytes it occupies */
 

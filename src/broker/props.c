@@ -199,6 +199,52 @@ props_rewrite(struct span raw, const struct props *p, const struct span *headers
 	return (int)n;
 }
 
+/* Where the header table stands, or would. */
+static size_t
+headers_offset(struct span raw, uint16_t flags)
+{
+	size_t at = 2;
+
+	if (flags & PROP_CONTENT_TYPE)
+		at += 1u + raw.p[at];
+	if (flags & PROP_CONTENT_ENCODING)
+		at += 1u + raw.p[at];
+	return at;
+}
+
+static size_t
+put(uint8_t *to, size_t at, const uint8_t *p, size_t n)
+{
+	if (to != NULL && n > 0)
+		memcpy(to + at, p, n);
+	return at + n;
+}
+
+size_t
+props_write_letter(struct span raw, const struct props *p, struct span headers, uint8_t *to)
+{
+	uint16_t flags = (p->flags | PROP_HEADERS) & (uint16_t)~PROP_EXPIRATION;
+	size_t at = headers_offset(raw, p->flags), n, end;
+	uint8_t length[4];
+
+	assert(headers.n <= UINT32_MAX);
+	n = put(to, 0, raw.p, at);
+	put_be32(length, (uint32_t)headers.n);
+	n = put(to, n, length, 4);
+	n = put(to, n, headers.p, headers.n);
+	if (p->flags & PROP_HEADERS)
+		at += 4 + p->headers.n;
+	if (p->flags & PROP_EXPIRATION) {
+		end = offset_before(raw, p->expiration, 1);
+		n = put(to, n, raw.p + at, end - at);
+		at = end + 1 + p->expiration.n;
+	}
+	n = put(to, n, raw.p + at, raw.n - at);
+	if (to != NULL)
+		put_be16(to, flags);
+	return n;
+}
+
 int
 props_expiration(struct span text, uint64_t *ms)
 {

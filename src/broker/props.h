@@ -40,6 +40,10 @@ bool props_find(struct span raw, uint16_t flag, struct span *out);
 int props_rewrite(struct span raw, const struct props *p, const struct span *headers, const struct span *reply_to,
     uint8_t **out) MUSTUSE;
 
+/* The list of a dead letter: with these headers in place of its own, if any, and without expiration. Writes it, if `to`
+ * is not NULL, and returns its length. */
+size_t props_write_letter(struct span raw, const struct props *p, struct span headers, uint8_t *to);
+
 /* Per-message TTL: digits, with a sign before them if one likes, 0 to 315,360,000,000 (ten years: RabbitMQ's bound).
  * 0 or -EINVAL; the refusal's text is the caller's. */
 int props_expiration(struct span text, uint64_t *ms) MUSTUSE;

@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "broker/broker.h"
 #include "broker/client.h"
+#include "broker/dead_letter.h"
 #include "broker/delay.h"
 #include "broker/exchange.h"
 #include "broker/permission.h"
@@ -186,35 +188,97 @@ keep(struct msg *m, const struct route *route, struct store_wait *wait)
 	}
 }
 
-enum publish_outcome
-publish_deliver(struct broker *b, struct msg *m, const struct route *route, uint64_t due_ms,
+static inline void
+give(struct broker *b, struct msg *m, struct queue *const *queue, uint32_t n, uint64_t due_ms,
     struct store_wait *wait)
 {
-	struct store_wait nothing = { 0 };
-	uint32_t n = route->count;
-
-	if (wait == NULL)
-		wait = &nothing;
-	*wait = (struct store_wait){ 0 };
-	m->arrived_ms = b->now_ms;
-	b->work += n + 1;
-	b->stats.publish++;
-	b->stats.publish_in += m->body_size;
-	if (unlikely(n == 0)) {
-		keep(m, route, wait);
-		msg_unref(&m);
-		return route->delays > 0 ? PUBLISH_ROUTED : PUBLISH_UNROUTED;
-	}
 	if (b->store != NULL)
-		persist_message(b, m, route->queue, n, wait);
-	if (unlikely(route->delays > 0))
-		keep(m, route, wait);
+		persist_message(b, m, queue, n, wait);
 	/* All references at once: the first queue may use its own up. */
 	m->refs += n - 1;
 	for (uint32_t i = 0; i < n; i++) {
 		if (i + 1 < n)
-			__builtin_prefetch(route->queue[i + 1]);
-		queue_publish(route->queue[i], m, due_ms);
+			__builtin_prefetch(queue[i + 1]);
+		queue_publish(queue[i], m, due_ms);
 	}
-	return PUBLISH_ROUTED;
+}
+
+static void
+refuse(struct queue *q, struct msg *m)
+{
+	q->stats.refused++;
+	q->broker->stats.refused++;
+	if (q->set.overflow == OVERFLOW_REJECT_DLX)
+		dead_letter_refused(q, m);
+}
+
+/* Some queue of the broker refuses messages when it is full: does one of these? The others get it. */
+static enum publish_outcome
+give_where_room_is(struct broker *b, struct msg *m, struct queue *const *queue, uint32_t n,
+    uint64_t due_ms, struct store_wait *wait)
+{
+	uint32_t chosen = 0;
+
+	if (n > b->choices) {
+		b->choices = n * 2;
+		b->choice = xrealloc(b->choice, b->choices * sizeof *b->choice);
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		if (queue_refuses(queue[i], m))
+			refuse(queue[i], m);
+		else
+			b->choice[chosen++] = queue[i];
+	}
+	if (chosen > 0)
+		give(b, m, b->choice, chosen, due_ms, wait);
+	else
+		msg_unref(&m);
+	return chosen < n ? PUBLISH_REFUSED : PUBLISH_ROUTED;
+}
+
+/* Takes over the reference. */
+static inline enum publish_outcome
+to_route(struct broker *b, struct msg *m, const struct route *route, uint64_t due_ms,
+    struct store_wait *wait)
+{
+	enum publish_outcome outcome = PUBLISH_ROUTED;
+	struct msg *kept = unlikely(route->delays > 0) ? msg_ref(m) : NULL;
+
+	m->arrived_ms = b->now_ms;
+	b->work += route->count + 1;
+	if (unlikely(route->count == 0))
+		msg_unref(&m);
+	else if (unlikely(b->refusing > 0))
+		outcome = give_where_room_is(b, m, route->queue, route->count, due_ms, wait);
+	else
+		give(b, m, route->queue, route->count, due_ms, wait);
+	if (unlikely(kept != NULL)) {
+		keep(kept, route, wait);
+		msg_unref(&kept);
+	} else if (unlikely(route->count == 0)) {
+		outcome = PUBLISH_UNROUTED;
+	}
+	return outcome;
+}
+
+enum publish_outcome
+publish_deliver(struct broker *b, struct msg *m, const struct route *route, uint64_t due_ms,
+    struct store_wait *wait)
+{
+	struct store_wait nothing;
+
+	if (wait == NULL)
+		wait = &nothing;
+	*wait = (struct store_wait){ 0 };
+	b->stats.publish++;
+	b->stats.publish_in += m->body_size;
+	return to_route(b, m, route, due_ms, wait);
+}
+
+enum publish_outcome
+publish_forward(struct broker *b, struct msg *m, const struct route *route, uint64_t due_ms)
+{
+	struct store_wait nothing = { 0 };
+
+	return to_route(b, m, route, due_ms, &nothing);
 }

@@ -30,7 +30,8 @@ struct publish_memo {
 	uint8_t names[513];		/* exchange and key as in msg.wire */
 };
 
-enum publish_outcome { PUBLISH_ROUTED, PUBLISH_UNROUTED };
+/* REFUSED: by a queue that is full, though others may have taken it; its publisher gets a nack. */
+enum publish_outcome { PUBLISH_ROUTED, PUBLISH_UNROUTED, PUBLISH_REFUSED };
 
 /* Finds exchange and route for m, after RabbitMQ's checks in its order: 403 no write right, 404 no exchange, 403
  * internal, 406 user-id, expiration, CC and BCC, delivery mode. *route may be remembered in memo. pr: the scanned
@@ -43,5 +44,8 @@ const struct error *publish_route(struct session *s, struct publish_memo *memo, 
  * a confirm has to wait for (lsn 0: nothing); NULL: nobody asks. */
 enum publish_outcome publish_deliver(struct broker *b, struct msg *m, const struct route *route, uint64_t due_ms,
     struct store_wait *wait);
+
+/* The same for a message that the broker itself sends on: a dead letter, one that was delayed. */
+enum publish_outcome publish_forward(struct broker *b, struct msg *m, const struct route *route, uint64_t due_ms);
 
 #endif

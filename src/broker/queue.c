@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "broker/binding.h"
+#include "broker/dead_letter.h"
 #include "broker/exchange.h"
 #include "broker/persist.h"
 #include "broker/queue_priv.h"
@@ -56,6 +57,19 @@ end_turn(struct queue *q, struct consumer *k)
 }
 
 void
+queue_hand_over(struct queue *q, struct consumer *k, struct entry *e)
+{
+	session_deliver(k, q, e);
+	end_turn(q, k);
+}
+
+void
+queue_append(struct queue *q, const struct entry *e)
+{
+	strand_append(queue_strand(q, e->m), e);
+}
+
+void
 queue_publish(struct queue *q, struct msg *m, uint64_t due_ms)
 {
 	uint64_t seq = queue_strand(q, m)->next_seq++;
@@ -64,6 +78,10 @@ queue_publish(struct queue *q, struct msg *m, uint64_t due_ms)
 
 	assert(!q->is_deleted);
 	q->stats.publish++;
+	if (unlikely((due_ms | q->is_limited) != 0)) {
+		queue_publish_limited(q, &e);
+		return;
+	}
 	if (q->ready == 0 && likely((k = queue_next_taker(q)) != NULL)) {
 		session_deliver(k, q, &e);
 		end_turn(q, k);
@@ -94,6 +112,9 @@ queue_returned_done(struct queue *q)
 {
 	if (unlikely(q->quorum != NULL))
 		quorum_returned_done(q);
+	/* What is too much goes before somebody gets it. */
+	if (unlikely(q->is_limited))
+		queue_tidy_later(q);
 	queue_make_runnable(q);
 }
 
@@ -173,6 +194,7 @@ queue_purge(struct queue *q)
 {
 	uint64_t n = queue_drop_ready(q);
 
+	dead_letters_drop(q);
 	q->broker->stats.purged += n;
 	return queue_count32(n);
 }
@@ -231,6 +253,9 @@ queue_remove(struct queue *q)
 		TAILQ_REMOVE(&b->runnable, q, run_link);
 	q->is_runnable = false;
 	cancel_consumers(q);
+	queue_tidied(q);
+	dead_letters_drop(q);
+	b->refusing -= q->refuses;
 	b->stats.purged += queue_drop_ready(q);
 	b->stats.queues--;
 	b->stats.queues_deleted++;
@@ -246,7 +271,7 @@ queue_remove(struct queue *q)
 void
 queue_list_deleted(struct queue *q)
 {
-	if (q->is_deleted && q->unacked == 0 && !q->is_listed) {
+	if (q->is_deleted && q->unacked == 0 && q->dead == NULL && !q->is_listed) {
 		q->is_listed = true;
 		TAILQ_INSERT_TAIL(&q->broker->deleted, q, run_link);
 	}
@@ -265,7 +290,8 @@ queue_settled(struct queue *q, uint32_t n)
 void
 queue_free(struct queue *q)
 {
-	assert(q->is_deleted && q->unacked == 0 && q->ready == 0 && q->strand.lane == NULL);
+	assert(q->is_deleted && q->unacked == 0 && q->ready == 0 && q->dead == NULL &&
+	       q->strand.lane == NULL);
 	mem_sub(MEM_TOPOLOGY, queue_size(q));
 	takers_fini(&q->takers);
 	quorum_free(&q->quorum);

@@ -23,6 +23,7 @@
 struct binding;
 struct client;
 struct quorum;
+struct dead_letters;
 struct table;
 struct vhost;
 
@@ -40,6 +41,9 @@ struct queue {
 	bool with_due;				/* there may be entries that expire */
 	bool has_lanes;				/* the store has to hear of what leaves it */
 	bool is_orphan;				/* exclusive, its client is gone: on broker->orphans, nobody's any more */
+	bool is_limited;			/* with a time to live, or a length over which its head goes */
+	bool refuses;				/* what comes while it is full */
+	bool is_untidy;				/* on broker->untidy */
 	struct client *owner;			/* borrowed: exclusive to it; NULL otherwise */
 	struct table *arguments;		/* owned, may be NULL */
 	struct queue_settings set;		/* what they say */
@@ -54,10 +58,12 @@ struct queue {
 	struct consumer *exclusive_consumer;	/* borrowed */
 	struct binding_list bindings;		/* to this queue, the default exchange's left out */
 	struct wheel_node expiry;		/* armed for the head's due time, or earlier */
+	struct dead_letters *dead;		/* owned; NULL: no dead letters wait */
 	struct queue_stats stats;
 	UT_hash_handle hh, hh_id;
 	TAILQ_ENTRY(queue) run_link;		/* broker->runnable; then, when deleted, broker->deleted */
 	LIST_ENTRY(queue) owner_link;		/* client->exclusive or broker->orphans */
+	TAILQ_ENTRY(queue) tidy_link;		/* broker->untidy while is_untidy */
 	TAILQ_ENTRY(queue) all_link;		/* broker->queues */
 	uint64_t route_mark;			/* route.c: already in the route */
 };
@@ -90,10 +96,19 @@ uint32_t queue_purge(struct queue *q);	/* ready ones only; returns how many */
  * take it, else an entry. due_ms: absolute expiry or 0. */
 void queue_publish(struct queue *q, struct msg *m, uint64_t due_ms);
 
+/* Is it so full that it refuses m? Asked before queue_publish(), for the answer may be that the message goes nowhere. */
+bool queue_is_full_for(struct queue *q, const struct msg *m);
+static inline bool
+queue_refuses(struct queue *q, const struct msg *m)
+{
+	return unlikely(q->refuses) && queue_is_full_for(q, m);
+}
+
 /* For session.c: an entry comes back to its place; the caller calls queue_returned_done(q) after a batch. */
 void queue_return(struct queue *q, const struct entry *e, enum settle how);
 void queue_returned_done(struct queue *q);	/* consumers may take them */
-/* Next ready entry that is not expired; its reference moves. False: there is none, or (ready > 0) it comes from disk. */
+/* Next ready entry that is not expired; its reference moves. False: there is none, or (ready > 0) it
+ * comes from disk, or too many have expired before it. */
 bool queue_pop(struct queue *q, struct entry *out);
 void queue_settled(struct queue *q, uint32_t n);	/* n deliveries no longer wait: acked, dropped or returned */
 

@@ -245,25 +245,24 @@ static const struct argument {
 } arguments[] = {
 	{ "x-expires", check_expires, CLASSIC | QUORUM, .policy = "expires", SETS(expires_ms),
 	    .is_later = true },
-	{ "x-message-ttl", check_ttl, CLASSIC | QUORUM, .policy = "message-ttl", SETS(ttl_ms),
-	    .is_later = true },
+	{ "x-message-ttl", check_ttl, CLASSIC | QUORUM, .policy = "message-ttl", SETS(ttl_ms) },
 	/* its type: check_dead_letter */
 	{ "x-dead-letter-exchange", NULL, CLASSIC | QUORUM, .policy = "dead-letter-exchange",
-	    SETS(dead_letter_exchange), .is_later = true },
+	    SETS(dead_letter_exchange) },
 	{ "x-dead-letter-routing-key", check_string, CLASSIC | QUORUM,
-	    .policy = "dead-letter-routing-key", SETS(dead_letter_key), .is_later = true },
+	    .policy = "dead-letter-routing-key", SETS(dead_letter_key) },
 	{ "x-dead-letter-strategy", check_strategy, QUORUM, .policy = "dead-letter-strategy",
-	    .words = strategy_words, SETS(at_least_once), .is_later = true },
-	{ "x-max-length", check_natural, CLASSIC | QUORUM, .policy = "max-length", SETS(max_length),
-	    .is_later = true },
-	{ "x-max-length-bytes", check_natural, EVERY, .policy = "max-length-bytes", SETS(max_bytes),
-	    .is_later = true },
+	    .words = strategy_words, SETS(at_least_once) },
+	{ "x-max-length", check_natural, CLASSIC | QUORUM, .policy = "max-length",
+	    SETS(max_length) },
+	{ "x-max-length-bytes", check_natural, EVERY, .policy = "max-length-bytes",
+	    SETS(max_bytes) },
 	/* Hermes decides itself what it keeps in memory. */
 	{ "x-max-in-memory-length", check_natural, QUORUM, .policy = "max-in-memory-length" },
 	{ "x-max-in-memory-bytes", check_natural, QUORUM, .policy = "max-in-memory-bytes" },
 	{ "x-max-priority", check_priority, CLASSIC, .policy = NULL, SETS(max_priority) },
 	{ "x-overflow", check_overflow, CLASSIC | QUORUM, .policy = "overflow",
-	    .words = overflow_words, SETS(overflow), .is_later = true },
+	    .words = overflow_words, SETS(overflow) },
 	/* A long queue goes to disk in either mode. */
 	{ "x-queue-mode", check_mode, CLASSIC, .policy = "queue-mode" },
 	/* Which format RabbitMQ keeps the queue's index in: no client can see it, so both are taken. */
@@ -456,6 +455,9 @@ queue_read_arguments(struct queue *q)
 		if (a->check == NULL || a->check(&f, detail))
 			set(&q->set, a, &f);
 	}
+	/* Quorum queues do not know it: as in RabbitMQ it is as if nothing was said. */
+	if (q->set.type == QUEUE_QUORUM && q->set.overflow == OVERFLOW_REJECT_DLX)
+		q->set.overflow = OVERFLOW_DROP_HEAD;
 }
 
 /* ---- declared again ---- */

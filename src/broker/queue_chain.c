@@ -322,6 +322,8 @@ strand_load_done(struct strand *s)
 		link_back(s);
 	if (q->with_due)
 		queue_arm_expiry(q);
+	if (q->is_limited)
+		queue_tidy_later(q);
 	queue_make_runnable(q);
 	/* Nothing came: no memory, or nothing that lives. queues_tend() tries again. */
 	if (had_head && s->behind > 0 && s == queue_turn(q))
@@ -342,7 +344,8 @@ strand_expire_unread(struct strand *s)
 	struct queue *q = s->queue;
 	uint64_t bytes = 0, n;
 
-	if (strand_has_head(s) || strand_unread(s) == 0 || s->lane == NULL)
+	if (strand_has_head(s) || strand_unread(s) == 0 || s->lane == NULL ||
+	    q->set.dead_letter_exchange.p != NULL)
 		return;
 	n = lane_expire_unread(s->lane, q->broker->now_ms, &bytes);
 	if (n == 0)

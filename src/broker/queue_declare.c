@@ -101,6 +101,7 @@ make(struct vhost *vh, const struct queue_spec *spec, struct client *client, uin
 	queue_priorities_init(q);
 	if (q->set.type == QUEUE_QUORUM)
 		q->quorum = quorum_new(q);
+	queue_count_limits(q);
 	mem_add(MEM_TOPOLOGY, queue_size(q));
 	q->expiry.fire = queue_on_expiry;
 	TAILQ_INIT(&q->consumers);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "broker/dead_letter.h"
 #include "broker/queue_priv.h"
 #include "broker/quorum.h"
 
@@ -20,7 +21,7 @@ enum {
 	BLOCK = 127,      /* 4 KiB; between the two, each is twice as large as the one before it */
 	RETURNED_KEPT = 64, /* entries of an empty returned array that is not freed */
 	AHEAD = 4,          /* messages fetched into the cache before their turn */
-	EXPIRE_SLICE = 1000 /* entries dropped by one firing of the node */
+	EXPIRE_SLICE = 8192 /* those that stand before one that is wanted */
 };
 
 static_assert(sizeof(struct entry) == 32, "see DESIGN");
@@ -181,13 +182,17 @@ strand_append(struct strand *s, const struct entry *e)
 		queue_arm_expiry(s->queue);
 }
 
-/* When it is to be dropped: at its expiry or the end of the retention time. 0: never. */
+/* When it is to be dropped: at its expiry, the queue's time to live or the end of the retention time. 0: never. */
 static inline uint64_t
 due_of(const struct queue *q, const struct entry *e)
 {
 	uint64_t due_ms = e->due_ms, keep_ms = q->broker->retention_ms;
 
-	if (unlikely(keep_ms != 0) && (due_ms == 0 || e->m->arrived_ms + keep_ms < due_ms))
+	if (q->set.ttl_ms != SETTING_NONE && (keep_ms == 0 || q->set.ttl_ms < keep_ms))
+		keep_ms = q->set.ttl_ms;
+	else if (likely(keep_ms == 0))
+		return due_ms;
+	if (due_ms == 0 || e->m->arrived_ms + keep_ms < due_ms)
 		due_ms = e->m->arrived_ms + keep_ms;
 	return due_ms;
 }
@@ -517,31 +522,29 @@ queue_drop_ready(struct queue *q)
 	for (struct strand *s = &q->strand; s != NULL; s = queue_next_strand(q, s))
 		drop_ready(s);
 	assert(q->ready == 0 && q->ready_bytes == 0);
-	q->with_due = false;
+	q->with_due = q->set.ttl_ms != SETTING_NONE;
 	wheel_disarm(q->broker->wheel, &q->expiry);
 	return n;
 }
 
 /* ---- expiry ---- */
 
-static void
-count_expired(struct queue *q, const struct entry *e)
+/* Was it the time to live of the message or the queue that ended, or the retention time? */
+static enum death_reason
+expired_by(const struct queue *q, const struct entry *e)
 {
-	if (e->due_ms != 0 && e->due_ms <= q->broker->now_ms) {
-		q->stats.expired++;
-		q->broker->stats.expired++;
-	} else {
-		q->stats.retained_out++;
-		q->broker->stats.retained_out++;
-	}
+	uint64_t now_ms = q->broker->now_ms;
+
+	if ((e->due_ms != 0 && e->due_ms <= now_ms) ||
+	    (q->set.ttl_ms != SETTING_NONE && e->m->arrived_ms + q->set.ttl_ms <= now_ms))
+		return DEATH_EXPIRED;
+	return DEATH_RETAINED;
 }
 
 static void
 drop_expired(struct strand *s, struct entry *e)
 {
-	count_expired(s->queue, e);
-	strand_entry_gone(s, e, ACK_EXPIRED);
-	msg_unref(&e->m);
+	dead_letter(s->queue, e, expired_by(s->queue, e));
 }
 
 static bool
@@ -554,23 +557,28 @@ all_expired(const struct queue *q, const struct entry_block *k)
 	return true;
 }
 
-/* Whole blocks at the head go at once, so that a million expired messages keep nobody waiting. */
-static void
-expire_blocks(struct strand *s)
+/* Whole blocks at the head go at once, up to max messages. Dead letters go one by one. Returns how many went. */
+static unsigned
+expire_blocks(struct strand *s, unsigned max)
 {
 	struct queue *q = s->queue;
 	struct entry_block *k;
+	unsigned n = 0;
 
-	while (strand_has_head(s) && returned_count(s) == 0 && (k = s->head)->next != NULL &&
-	       all_expired(q, k)) {
+	if (q->set.dead_letter_exchange.p != NULL)
+		return 0;
+	while (n < max && strand_has_head(s) && returned_count(s) == 0 &&
+	       (k = s->head)->next != NULL && all_expired(q, k)) {
 		s->head = k->next;
 		for (uint32_t i = k->head; i < k->tail; i++) {
-			count_expired(q, &k->e[i]);
+			dead_letter_count(q, expired_by(q, &k->e[i]), 1);
 			strand_entry_gone(s, &k->e[i], ACK_EXPIRED);
 		}
+		n += k->tail - k->head;
 		count_out(s, k->tail - k->head, k->bytes);
 		to_garbage(q->broker, k, k);
 	}
+	return n;
 }
 
 void
@@ -580,7 +588,7 @@ queue_arm_expiry(struct queue *q)
 	uint64_t due_ms;
 
 	if (q->ready == 0) {
-		q->with_due = false;
+		q->with_due = q->set.ttl_ms != SETTING_NONE;
 		wheel_disarm(q->broker->wheel, &q->expiry);
 		return;
 	}
@@ -591,22 +599,19 @@ queue_arm_expiry(struct queue *q)
 		arm_for(q, due_ms);
 }
 
-void
-queue_on_expiry(struct wheel_node *node, uint64_t now_ms)
+unsigned
+queue_expire(struct queue *q, unsigned max)
 {
-	struct queue *q = container_of(node, struct queue, expiry);
 	struct strand *s;
 	struct entry e;
 	unsigned n = 0;
 
-	if (q->broker->now_ms < now_ms)
-		q->broker->now_ms = now_ms;
-	for (; n < EXPIRE_SLICE && strand_has_head(s = queue_turn(q)); n++) {
-		if (!is_expired(q, head_entry(s)))
-			break;
+	if (!q->with_due)
+		return 0;
+	while (n < max && strand_has_head(s = queue_turn(q)) && is_expired(q, head_entry(s))) {
 		take_head(s, &e);
 		drop_expired(s, &e);
-		expire_blocks(s);
+		n += 1 + expire_blocks(s, max - n - 1);
 	}
 	s = queue_turn(q);
 	if (unlikely(s->behind > 0)) {
@@ -614,13 +619,33 @@ queue_on_expiry(struct wheel_node *node, uint64_t now_ms)
 		strand_read_ahead(s);
 	}
 	queue_arm_expiry(q);
+	return n;
+}
+
+bool
+queue_take(struct queue *q, struct entry *out)
+{
+	struct strand *s = queue_turn(q);
+	bool found = strand_has_head(s);
+
+	if (found)
+		take_head(s, out);
+	s = queue_turn(q);
+	if (unlikely(s->behind > 0))
+		strand_read_ahead(s);
+	if (unlikely(q->with_due))
+		queue_arm_expiry(q);
+	return found;
 }
 
 bool
 queue_pop(struct queue *q, struct entry *out)
 {
 	struct strand *s;
+	unsigned n = 0;
 
+	if (unlikely(q->is_untidy) && !queue_tidy(q))
+		return false;
 	while (likely(strand_has_head(s = queue_turn(q)))) {
 		take_head(s, out);
 		if (likely(!is_expired(q, out))) {
@@ -631,7 +656,11 @@ queue_pop(struct queue *q, struct entry *out)
 			return true;
 		}
 		drop_expired(s, out);
-		expire_blocks(s);
+		n += 1 + expire_blocks(s, EXPIRE_SLICE);
+		if (n >= EXPIRE_SLICE) {
+			queue_tidy_later(q);
+			return false;
+		}
 	}
 	if (s->behind > 0)
 		strand_read_ahead(s);

@@ -2,6 +2,7 @@
  * What the files of the queue module share:
  *	queue.c			publish, consumers and their turns, the way out
  *	queue_entries.c		ready entries in their order, returned ones, expiry, garbage
+ *	queue_limits.c		time to live, length
  *	queue_chain.c		those that lie on disk
  *	queue_priorities.c	the strands of a priority queue
  *	queue_declare.c		look-up, declaring
@@ -69,6 +70,22 @@ queue_has_head(struct queue *q)
 
 /* Ready entries and what holds them go to broker->garbage at once; counts are right afterwards. Returns how many. */
 uint64_t queue_drop_ready(struct queue *q);
+
+/* The next one, expired or not; its reference moves. False: there is none, or it comes from disk. */
+bool queue_take(struct queue *q, struct entry *out);
+/* At most max of those at its head that have expired go. Returns how many steps it took. */
+unsigned queue_expire(struct queue *q, unsigned max);
+/* A new one behind all others, or to a consumer that can take; queue.c's. */
+void queue_append(struct queue *q, const struct entry *e);
+void queue_hand_over(struct queue *q, struct consumer *k, struct entry *e);
+
+/* queue_limits.c: a message enters that may expire, or a queue whose head may have to go. */
+void queue_publish_limited(struct queue *q, struct entry *e);
+void queue_tidy_later(struct queue *q);	/* what has expired, or is too much, goes in the next broker_run() */
+bool queue_tidy(struct queue *q);	/* now. False: there is more, which goes later */
+void queue_tidied(struct queue *q);	/* it need not: the queue goes */
+bool queues_tidy(struct broker *b);	/* for broker.c. True: there are more */
+void queue_count_limits(struct queue *q); /* of a new queue */
 
 /* Arms the wheel for the head's due time if it has one. */
 void queue_arm_expiry(struct queue *q);

@@ -11,6 +11,7 @@
 
 #include "base/config.h"
 #include "base/mem.h"
+#include "broker/dead_letter.h"
 #include "broker/persist.h"
 #include "broker/queue_priv.h"
 #include "broker/table.h"
@@ -128,11 +129,9 @@ quorum_delivery_limit(const struct queue *q)
 static void
 drop_over_limit(struct queue *q, const struct entry *e)
 {
-	struct msg *m = e->m;
+	struct entry gone = *e;
 
-	q->broker->stats.over_delivery_limit++;
-	queue_entry_gone(q, e, ACK_DROPPED);
-	msg_unref(&m);
+	dead_letter(q, &gone, DEATH_DELIVERY_LIMIT);
 }
 
 static void

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "broker/client.h"
+#include "broker/dead_letter.h"
 #include "broker/queue.h"
 #include "broker/unacked.h"
 
@@ -246,8 +247,10 @@ batch_add(struct batch *b, struct unacked *u)
 	if (unlikely(settle_returns(b->how))) {
 		queue_return(u->queue, &u->e, b->how);
 		u->e.m = NULL;
+	} else if (unlikely(b->how == SETTLE_REJECT)) {
+		dead_letter(u->queue, &u->e, DEATH_REJECTED);
 	} else {
-		queue_entry_gone(u->queue, &u->e, b->how == SETTLE_ACK ? ACK_ACKED : ACK_DROPPED);
+		queue_entry_gone(u->queue, &u->e, ACK_ACKED);
 		msg_unref(&u->e.m);
 	}
 }

@@ -24,7 +24,7 @@ struct queue;
 struct session;
 
 /* A place in a queue: 32 bytes. seq_flags: sequence number << 8 | ENTRY_*. Requeued entries go back by seq. */
-enum { ENTRY_REDELIVERED = 1 };
+enum { ENTRY_REDELIVERED = 1, ENTRY_DEATH_SHIFT = 5 /* dead_letter.h: why, of one that is given up */ };
 struct entry {
 	struct msg *m;			/* one reference */
 	uint64_t seq_flags;

@@ -26,6 +26,11 @@
 	X(reject, COUNTER, "messages rejected without requeue")                                   \
 	X(expired, COUNTER, "messages dropped at their expiry")                                   \
 	X(retained_out, COUNTER, "messages dropped at the end of the retention time")             \
+	X(dropped_maxlen, COUNTER, "messages dropped because their queue held too many")          \
+	X(refused, COUNTER, "messages refused by a queue that was full")                          \
+	X(dead_lettered, COUNTER, "messages sent on to a dead letter exchange")                   \
+	X(dead_letters_lost, COUNTER, "dead letters dropped: no such exchange, or no queue for it") \
+	X(dead_letter_cycles, COUNTER, "dead letters not put into a queue where they died before") \
 	X(purged, COUNTER, "messages removed by purge or deletion of their queue")                \
 	X(reply_to, COUNTER, "messages delivered through direct reply-to")                        \
 	X(reply_to_dropped, COUNTER, "direct replies dropped because their taker does not read")  \
@@ -67,7 +72,10 @@
 	X(ack, COUNTER, "messages acknowledged")                                                  \
 	X(redeliver, COUNTER, "messages delivered again")                                         \
 	X(expired, COUNTER, "messages dropped at their expiry")                                   \
-	X(retained_out, COUNTER, "messages dropped at the end of the retention time")
+	X(retained_out, COUNTER, "messages dropped at the end of the retention time")             \
+	X(dropped_maxlen, COUNTER, "messages dropped because the queue held too many")            \
+	X(refused, COUNTER, "messages refused because the queue was full")                        \
+	X(over_delivery_limit, COUNTER, "messages dropped because they came back too often")
 
 #define STATS_FIELD(name, kind, help) uint64_t name;
 struct broker_stats {

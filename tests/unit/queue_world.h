@@ -14,7 +14,7 @@
 #include "broker/client.h"
 #include "broker/msg.h"
 #include "broker/permission.h"
-#include "broker/queue.h"
+#include "broker/queue_priv.h"
 #include "broker/session.h"
 #include "broker/table.h"
 #include "broker/user.h"
@@ -63,6 +63,8 @@ world_at(struct world *w, uint64_t now_ms)
 {
 	w->broker->now_ms = now_ms;
 	while (wheel_run(w->wheel, now_ms, 100) == 100)
+		continue;
+	while (queues_tidy(w->broker))
 		continue;
 }
 

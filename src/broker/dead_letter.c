@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Dead letters: see the header.
+ *
+ * At most once, what a classic queue does: the letter goes where its exchange leads now. No exchange, no route, a queue
+ * that is full: it is gone, which is counted. At least once (quorum queues that refuse when they are full): it stays on
+ * the list until all of its targets take it, and is tried again every second; those behind it wait. */
+#include "broker/dead_letter.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "broker/death.h"
+#include "broker/persist.h"
+#include "broker/props.h"
+#include "broker/publish.h"
+#include "broker/queue_priv.h"
+#include "broker/route.h"
+#include "broker/vhost.h"
+
+enum {
+	RUN_LETTERS = 256,   /* a call of dead_letters_run() */
+	RUN_BYTES = 1 << 20, /* copied, or gone through */
+	RUN_SLICE = 32,      /* of one queue before the next has its turn */
+	RETRY_MS = 1000,
+	FRAME_AROUND = 8, /* head and end */
+	FRAME_HEAD = 7,
+	FRAME_END = 0xCE,
+	CONTENT_HEAD = 12,
+	HEADERS_MAX = (128 << 10) -
+	              1024, /* of a letter: its header goes out as one frame of the usual size */
+	SPAN_COST = 4,      /* to go through headers costs this many copied bytes each */
+	TARGETS = 64
+};
+
+struct dead_letters {
+	struct queue *queue;             /* borrowed: lives while we do */
+	struct vhost *vhost;             /* borrowed: also when the queue was deleted */
+	struct entry_block *head, *tail; /* owned */
+	uint64_t count, bytes;
+	TAILQ_ENTRY(dead_letters) link; /* broker->dead while is_listed */
+	bool is_listed;
+	struct wheel_node retry;
+};
+
+static const char *const reasons[] = {
+	[DEATH_REJECTED] = "rejected",
+	[DEATH_EXPIRED] = "expired",
+	[DEATH_MAXLEN] = "maxlen",
+	[DEATH_DELIVERY_LIMIT] = "delivery_limit",
+	[DEATH_RETAINED] = "retained",
+};
+
+static inline uint64_t
+seq_of(const struct entry *e)
+{
+	return e->seq_flags >> 8;
+}
+
+static inline enum death_reason
+reason_of(const struct entry *e)
+{
+	return (enum death_reason)(e->seq_flags >> ENTRY_DEATH_SHIFT & 7);
+}
+
+static inline bool
+keeps(const struct queue *q)
+{
+	return q->set.at_least_once && q->set.overflow == OVERFLOW_REJECT;
+}
+
+/* ---- the list ---- */
+
+static void
+list(struct dead_letters *d)
+{
+	if (d->is_listed)
+		return;
+	d->is_listed = true;
+	TAILQ_INSERT_TAIL(&d->queue->broker->dead, d, link);
+}
+
+static void
+on_retry(struct wheel_node *node, uint64_t now_ms UNUSED)
+{
+	list(container_of(node, struct dead_letters, retry));
+}
+
+static struct dead_letters *
+letters_of(struct queue *q)
+{
+	struct dead_letters *d = q->dead;
+
+	if (d != NULL)
+		return d;
+	d = q->dead = xcalloc(1, sizeof *d);
+	d->queue = q;
+	d->vhost = q->vhost;
+	d->retry.fire = on_retry;
+	return d;
+}
+
+static void
+letters_free(struct dead_letters *d)
+{
+	struct queue *q = d->queue;
+
+	assert(d->count == 0 && d->head == NULL);
+	if (d->is_listed)
+		TAILQ_REMOVE(&q->broker->dead, d, link);
+	wheel_disarm(q->broker->wheel, &d->retry);
+	free(d);
+	q->dead = NULL;
+	queue_list_deleted(q);
+}
+
+static void
+push(struct queue *q, const struct entry *e, enum death_reason why)
+{
+	struct dead_letters *d = letters_of(q);
+	struct entry to = *e;
+
+	to.seq_flags = (to.seq_flags & ~((uint64_t)7 << ENTRY_DEATH_SHIFT)) |
+	               (uint64_t)why << ENTRY_DEATH_SHIFT;
+	strand_append_to(&d->head, &d->tail, &to);
+	d->count++;
+	d->bytes += e->m->body_size;
+	/* Behind one that waits to be tried again. */
+	if (!wheel_armed(&d->retry))
+		list(d);
+}
+
+static struct entry *
+first(const struct dead_letters *d)
+{
+	return &d->head->e[d->head->head];
+}
+
+static void
+pop(struct dead_letters *d)
+{
+	struct entry_block *k = d->head;
+
+	d->count--;
+	d->bytes -= k->e[k->head].m->body_size;
+	msg_unref(&k->e[k->head].m);
+	if (++k->head < k->tail)
+		return;
+	d->head = k->next;
+	if (d->head == NULL)
+		d->tail = NULL;
+	strand_free_block(k);
+}
+
+/* ---- giving up ---- */
+
+void
+dead_letter_count(struct queue *q, enum death_reason why, uint32_t n)
+{
+	struct broker_stats *all = &q->broker->stats;
+
+	switch (why) {
+	case DEATH_EXPIRED:
+		q->stats.expired += n;
+		all->expired += n;
+		break;
+	case DEATH_RETAINED:
+		q->stats.retained_out += n;
+		all->retained_out += n;
+		break;
+	case DEATH_MAXLEN:
+		q->stats.dropped_maxlen += n;
+		all->dropped_maxlen += n;
+		break;
+	case DEATH_DELIVERY_LIMIT:
+		q->stats.over_delivery_limit += n;
+		all->over_delivery_limit += n;
+		break;
+	case DEATH_REJECTED: break; /* counted as what the client did */
+	}
+}
+
+void
+dead_letter(struct queue *q, struct entry *e, enum death_reason why)
+{
+	struct strand *s;
+
+	dead_letter_count(q, why, 1);
+	if (likely(q->set.dead_letter_exchange.p == NULL) || why == DEATH_RETAINED ||
+	    q->is_deleted) {
+		queue_entry_gone(q, e,
+		    why == DEATH_EXPIRED || why == DEATH_RETAINED ? ACK_EXPIRED : ACK_DROPPED);
+		msg_unref(&e->m);
+		return;
+	}
+	/* A purge takes what is behind all that were given out. */
+	s = queue_strand(q, e->m);
+	if (s->lane != NULL && seq_of(e) > s->delivered)
+		s->delivered = seq_of(e);
+	push(q, e, why);
+	e->m = NULL;
+}
+
+void
+dead_letter_refused(struct queue *q, struct msg *m)
+{
+	struct entry e = { .m = m };
+
+	if (q->set.dead_letter_exchange.p == NULL)
+		return;
+	msg_ref(m);
+	push(q, &e, DEATH_MAXLEN);
+}
+
+/* ---- the letter ---- */
+
+static size_t
+put_name(uint8_t *p, struct span s)
+{
+	p[0] = (uint8_t)s.n;
+	if (s.n > 0)
+		memcpy(p + 1, s.p, s.n);
+	return 1 + s.n;
+}
+
+/* What stands before the body. */
+static void
+fill(struct msg *m, const struct msg *from, struct span exchange, struct span key,
+    const struct props *pr, struct span headers)
+{
+	uint8_t *p = m->wire;
+	uint32_t payload = m->meta_len - m->names_len - FRAME_AROUND;
+
+	p += put_name(p, exchange);
+	p += put_name(p, key);
+	*p++ = FRAME_END;
+	/* frame type, channel, size | class, weight, body size | properties */
+	memcpy(p, from->wire + from->names_len, FRAME_HEAD + CONTENT_HEAD);
+	put_be32(p + 3, payload);
+	(void)props_write_letter(msg_props(from), pr, headers, p + FRAME_HEAD + CONTENT_HEAD);
+	p[FRAME_HEAD + payload] = FRAME_END;
+}
+
+static bool
+write_headers(struct table_writer *w, const struct props *pr, const struct death *death)
+{
+	static const unsigned older[] = { DEATH_EVENTS_MAX - 1, 3, 0 };
+
+	for (size_t i = 0; i < COUNT_OF(older); i++) {
+		table_writer_init(w, HEADERS_MAX);
+		death_write(w, pr->headers, death, older[i]);
+		if (!w->failed)
+			return true;
+		table_writer_fini(w);
+	}
+	return false;
+}
+
+/* NULL: no memory, or no room in its header for what is to be said of the death, without which it might go round for
+ * ever. */
+static struct msg *
+make_letter(const struct queue *q, const struct entry *e, const struct props *pr)
+{
+	struct span key = q->set.dead_letter_key, exchange = q->set.dead_letter_exchange, headers;
+	struct death death = {
+		.reason = span_str(reasons[reason_of(e)]),
+		.queue = span_of(q->name, q->name_len),
+		.exchange = msg_exchange(e->m),
+		.key = msg_key(e->m),
+		.expiration = pr->expiration,
+		.time_s = q->broker->now_ms / 1000,
+		.drops_cc = key.p != NULL,
+	};
+	struct table_writer w;
+	struct msg *m;
+	uint16_t names;
+	size_t n;
+
+	if (key.p == NULL)
+		key = death.key;
+	if (!write_headers(&w, pr, &death))
+		return NULL;
+	headers = span_of(w.p, w.n);
+	names = (uint16_t)(2 + exchange.n + key.n + 1);
+	n = props_write_letter(msg_props(e->m), pr, headers, NULL);
+	m = msg_try_like(e->m, names, (uint32_t)(names + FRAME_AROUND + CONTENT_HEAD + n));
+	if (m != NULL)
+		fill(m, e->m, exchange, key, pr, headers);
+	table_writer_fini(&w);
+	return m;
+}
+
+/* ---- its way ---- */
+
+static void
+lost(struct queue *q, uint64_t *counter, const char *why)
+{
+	static struct log_limit limit = { .burst = 20 };
+
+	(*counter)++;
+	if (log_allowed(&limit))
+		log_warning(
+		    "a dead letter of queue '%.*s' is lost: %s", (int)q->name_len, q->name, why);
+}
+
+/* The queues that it may enter: `to` has room for all of the route. Returns how many. */
+static uint32_t
+choose(struct queue *q, const struct route *route, struct span headers, enum death_reason why,
+    struct queue **to)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < route->count; i++) {
+		struct queue *target = route->queue[i];
+
+		if (why != DEATH_REJECTED &&
+		    death_is_cycle(headers, span_of(target->name, target->name_len)))
+			lost(q, &q->broker->stats.dead_letter_cycles, "it would go round for ever");
+		else
+			to[n++] = target;
+	}
+	return n;
+}
+
+static bool
+any_refuses(struct queue *const *to, uint32_t n, const struct msg *m)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		if (queue_refuses(to[i], m))
+			return true;
+	}
+	return false;
+}
+
+/* The new message in, the old one out. */
+static void
+forward(struct queue *q, const struct entry *e, struct msg *m, const struct route *to)
+{
+	struct broker *b = q->broker;
+
+	if (b->store != NULL)
+		store_begin(b->store);
+	if (publish_forward(b, m, to, 0) != PUBLISH_UNROUTED)
+		b->stats.dead_lettered++;
+	if (seq_of(e) != 0)
+		queue_entry_gone(q, e, ACK_MOVED);
+	if (b->store != NULL)
+		(void)store_end(b->store);
+}
+
+/* False: some target does not take it, and it has to wait. */
+static bool
+send_routed(struct dead_letters *d, const struct entry *e, struct msg *m, const struct route *route)
+{
+	struct queue *few[TARGETS], *q = d->queue;
+	struct route to = *route;
+	struct props pr;
+	bool done = true;
+	int bad = props_scan(msg_props(m), &pr);
+
+	assert(bad == 0);
+	to.queue = route->count > TARGETS ? xmalloc(route->count * sizeof *to.queue) : few;
+	to.count = choose(q, route, pr.headers, reason_of(e), to.queue);
+	if (keeps(q) && !q->is_deleted &&
+	    (to.count + to.delays == 0 || any_refuses(to.queue, to.count, m))) {
+		msg_unref(&m);
+		done = false;
+	} else {
+		forward(q, e, m, &to);
+	}
+	if (to.queue != few)
+		free(to.queue);
+	return done;
+}
+
+static bool
+lose(struct dead_letters *d, const struct entry *e, const char *why)
+{
+	struct queue *q = d->queue;
+
+	if (keeps(q) && !q->is_deleted)
+		return false;
+	lost(q, &q->broker->stats.dead_letters_lost, why);
+	if (seq_of(e) != 0)
+		queue_entry_gone(q, e, ACK_DROPPED);
+	return true;
+}
+
+/* False: it has to wait. */
+static bool
+send(struct dead_letters *d, const struct entry *e, size_t *cost)
+{
+	struct queue *q = d->queue;
+	struct exchange *x = exchange_find(d->vhost, q->set.dead_letter_exchange);
+	const struct route *route;
+	struct props pr, own;
+	struct msg *m;
+	int bad = props_scan(msg_props(e->m), &pr);
+
+	assert(bad == 0);
+	*cost = e->m->meta_len * (size_t)SPAN_COST + (e->m->rest == NULL ? e->m->body_size : 0);
+	if (x == NULL)
+		return lose(d, e, "there is no such exchange");
+	m = make_letter(q, e, &pr);
+	if (m == NULL)
+		return lose(d, e, "no memory, or its headers are too large");
+	bad = props_scan(msg_props(m), &own);
+	assert(bad == 0);
+	route = route_find_msg(x, m, &own);
+	if (route != NULL && route->count + route->delays > 0)
+		return send_routed(d, e, m, route);
+	msg_unref(&m);
+	return lose(
+	    d, e, route == NULL ? "its route takes too many steps" : "no queue is bound for it");
+}
+
+/* True: go on; false: the first of them has to wait. */
+static bool
+run_slice(struct dead_letters *d, unsigned *letters, size_t *bytes)
+{
+	size_t cost;
+
+	for (unsigned n = 0; n < RUN_SLICE && d->count > 0 && *letters > 0; n++) {
+		if (!send(d, first(d), &cost))
+			return false;
+		pop(d);
+		--*letters;
+		*bytes -= cost < *bytes ? cost : *bytes;
+		if (*bytes == 0)
+			*letters = 0;
+	}
+	return true;
+}
+
+bool
+dead_letters_run(struct broker *b)
+{
+	unsigned letters = RUN_LETTERS;
+	size_t bytes = RUN_BYTES;
+	struct dead_letters *d;
+
+	while (letters > 0 && (d = TAILQ_FIRST(&b->dead)) != NULL) {
+		bool goes_on;
+
+		TAILQ_REMOVE(&b->dead, d, link);
+		d->is_listed = false;
+		goes_on = run_slice(d, &letters, &bytes);
+		if (d->count == 0)
+			letters_free(d);
+		else if (goes_on)
+			list(d);
+		else
+			wheel_arm(b->wheel, &d->retry, b->now_ms + RETRY_MS);
+	}
+	return !TAILQ_EMPTY(&b->dead);
+}
+
+/* ---- the end ---- */
+
+uint64_t
+dead_letters_kept(const struct queue *q, uint64_t *bytes)
+{
+	if (q->dead == NULL || !keeps(q))
+		return 0;
+	*bytes = q->dead->bytes;
+	return q->dead->count;
+}
+
+static void
+drop_all(struct dead_letters *d, bool from_store)
+{
+	while (d->count > 0) {
+		const struct entry *e = first(d);
+
+		if (from_store && seq_of(e) != 0)
+			queue_entry_gone(d->queue, e, ACK_PURGED);
+		pop(d);
+	}
+	letters_free(d);
+}
+
+void
+dead_letters_drop(struct queue *q)
+{
+	if (q->dead != NULL && keeps(q))
+		drop_all(q->dead, true);
+}
+
+void
+dead_letters_stop(struct broker *b)
+{
+	struct queue *q;
+
+	TAILQ_FOREACH (q, &b->queues, all_link) {
+		if (q->dead != NULL)
+			drop_all(q->dead, false);
+	}
+	/* Of queues that were deleted. */
+	while (!TAILQ_EMPTY(&b->dead))
+		drop_all(TAILQ_FIRST(&b->dead), false);
+}

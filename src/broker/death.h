@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a message's headers say of its deaths, in RabbitMQ's form: x-death, a list of tables, the newest first, one for
+ * each queue and reason; x-first-death-reason, -queue and -exchange, written with the first. Headers come from clients:
+ * whatever they hold is taken as it is. */
+#ifndef BROKER_DEATH_H
+#define BROKER_DEATH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "broker/table.h"
+
+struct death {
+	struct span reason, queue;
+	struct span exchange, key;	/* that the message came by */
+	struct span expiration;		/* its own; p NULL: none */
+	uint64_t time_s;
+	bool drops_cc;			/* it goes on by another key: CC is left out */
+};
+
+enum { DEATH_EVENTS_MAX = 64 };	/* tables in x-death: with more, those at its end are left out */
+
+/* The headers of the message after this death. `older`: how many tables of earlier deaths may stay. */
+void death_write(struct table_writer *w, struct span headers, const struct death *d, unsigned older);
+
+/* Would a message with these headers, put into the queue of this name, go round without anybody having rejected it? */
+bool death_is_cycle(struct span headers, struct span queue);
+
+#endif
