@@ -54,7 +54,9 @@ confirm_wait_add(struct channel *ch, uint64_t tag, struct store_wait wait)
 	if (r != NULL && r->turn == a->turn && r->last + 1 == tag &&
 	    r->wait.durable == wait.durable) {
 		r->last = tag;
-		r->wait = wait;
+		/* A duplicate waits for what it repeats, which may stand before others of the run. */
+		if (wait.lsn > r->wait.lsn)
+			r->wait = wait;
 		return;
 	}
 	r = run_new(a);

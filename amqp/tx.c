@@ -190,9 +190,10 @@ tx_settle(struct channel *ch, uint64_t tag, bool multiple, enum settle how)
 	return check_size(tx);
 }
 
-/* One publish reaches the queues that are still there. */
+/* One publish reaches the queues that are still there. *repeated: of duplicates, what they repeat. */
 static void
-commit_publish(struct channel *ch, struct tx_publish *p, struct route *route)
+commit_publish(
+    struct channel *ch, struct tx_publish *p, struct route *route, struct store_wait *repeated)
 {
 	struct broker *b = ch->session.broker;
 	struct store_wait wait;
@@ -218,6 +219,8 @@ commit_publish(struct channel *ch, struct tx_publish *p, struct route *route)
 	(void)publish_deliver(b, m, route, due_ms, &wait);
 	if (unlikely(wait.lags)) /* what comes after the commit waits */
 		channel_note_lag(ch, b->store, wait);
+	if (wait.lsn > repeated->lsn) /* of a message in the open record it is 0 */
+		*repeated = wait;
 }
 
 /* All of it is one record of the store: after a crash it is there or it is not. */
@@ -225,7 +228,7 @@ struct store_wait
 tx_commit(struct channel *ch)
 {
 	struct store *store = ch->session.broker->store;
-	struct store_wait wait = { 0 };
+	struct store_wait wait = { 0 }, repeated = { 0 };
 	struct tx *tx = ch->tx;
 	struct route route = { 0 };
 	struct tx_publish *p;
@@ -238,7 +241,7 @@ tx_commit(struct channel *ch)
 		route.delay = xmalloc((tx->widest + 1u) * sizeof *route.delay);
 	}
 	while ((p = TAILQ_FIRST(&tx->publishes)) != NULL) {
-		commit_publish(ch, p, &route);
+		commit_publish(ch, p, &route, &repeated);
 		publish_free(tx, p);
 	}
 	free(route.queue);
@@ -251,6 +254,9 @@ tx_commit(struct channel *ch)
 	clear(tx);
 	if (store != NULL)
 		wait = store_end(store);
+	if (wait.lsn == 0)
+		wait = repeated;
+	wait.durable |= repeated.durable;
 	return wait;
 }
 

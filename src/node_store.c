@@ -13,6 +13,7 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "broker/broker.h"
+#include "broker/dedup.h"
 #include "broker/persist.h"
 #include "broker/queue.h"
 #include "data_dir.h"
@@ -120,6 +121,7 @@ void
 node_store_each_second(struct node_store *ns)
 {
 	queues_tend(ns->broker);
+	dedup_tend(ns->broker);
 	if (ns->space.is_running)
 		return;
 	ns->space.is_running = true;

@@ -104,6 +104,11 @@ const struct cfg_key cfg_keys[] = {
 	{ CFG("memory.spill", memory_spill), .parse = cfg_parse_percent,
 	    .kind = "a percentage (such as 50%)", .def = "50%", .max = 100,
 	    .text = "Part of memory.limit above which long queues go to disk; 0%: they never do." },
+	{ CFG("memory.deduplication", memory_deduplication), .parse = cfg_parse_percent,
+	    .kind = "a percentage (such as 25%)", .def = "25%", .min = 1, .max = 100,
+	    .text = "Part of memory.limit that the keys of deduplication may take, 32 bytes each, "
+	            "also never more than a third of store.journal_max; beyond it the oldest keys "
+	            "are forgotten early." },
 	{ CFG("disk.min_free", disk_min_free), .parse = cfg_parse_free,
 	    .kind = "a size or a percentage (such as 1GiB, 5%)", .def = "5%",
 	    .max = CONFIG_SHARE + 100,

@@ -42,7 +42,7 @@ struct config {
 	uint32_t queue_messages, retention_hours; /* retention 0: for ever */
 	/* memory, disk */
 	uint64_t memory_limit;		/* bytes; filled from the percentage at the start */
-	uint32_t memory_spill;		/* percent of it */
+	uint32_t memory_spill, memory_deduplication;	/* percent of it */
 	uint64_t disk_min_free;		/* bytes, or CONFIG_SHARE + percent of the disk */
 	/* limits */
 	uint32_t frame_max, heartbeat_s, unacknowledged, quorum_delivery_limit, consumers, queues;

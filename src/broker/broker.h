@@ -26,6 +26,7 @@ struct entry_block;
 struct store;
 struct strand;
 struct lane_place;
+struct dedups;
 struct delay;
 
 TAILQ_HEAD(queue_list, queue);
@@ -70,6 +71,7 @@ struct broker {
 	uint32_t places;		/* there is room for so many */
 	struct queue **choice;		/* owned: of its queues those that do not refuse it (publish.c) */
 	uint32_t choices;		/* there is room for so many */
+	struct dedups *dedup;		/* owned; NULL: no queue and no exchange deduplicates (dedup.h) */
 	bool disk_low;			/* written by the node: free disk space is under disk.min_free */
 	uint64_t retention_ms;		/* store.retention_hours; 0: for ever */
 	struct queue_list queues;	/* borrowed: all queues of all vhosts */

@@ -341,7 +341,7 @@ forward(struct queue *q, const struct entry *e, struct msg *m, const struct rout
 
 	if (b->store != NULL)
 		store_begin(b->store);
-	if (publish_forward(b, m, to, 0) != PUBLISH_UNROUTED)
+	if (publish_forward(b, m, to, 0, true) != PUBLISH_UNROUTED)
 		b->stats.dead_lettered++;
 	if (seq_of(e) != 0)
 		queue_entry_gone(q, e, ACK_MOVED);

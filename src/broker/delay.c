@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "broker/broker.h"
+#include "broker/dedup.h"
 #include "broker/delay_priv.h"
 #include "broker/exchange.h"
 #include "broker/msg.h"
@@ -180,17 +181,21 @@ delay_publish(struct delay *d, struct msg *m)
 	struct delay_lane *in = &d->in[d->now];
 	struct delay_entry e = { .seq = d->next_seq++, .m = m, .lane = in };
 	struct store_wait wait = { 0 };
+	struct window_key *key = NULL;
+	bool is_kept;
+	uint32_t keys = 0;
 
 	m->flags |= MSG_DELAYED;
 	e.due_ms = delay_due_ms(m);
 	delay_lane_open(in);
-	if (in->lane != NULL) {
-		if ((m->flags & MSG_PERSISTENT) != 0 || persist_hold(b) == NULL)
-			wait =
-			    store_publish(b->store, &(struct lane_place){ in->lane, e.seq }, 1, m);
-		else
-			lane_add_volatile(in->lane, e.seq, m);
-	}
+	is_kept = in->lane != NULL && ((m->flags & MSG_PERSISTENT) != 0 || persist_hold(b) == NULL);
+	if (unlikely(b->dedup != NULL))
+		keys = dedup_remember(b, m, NULL, 0, is_kept, &key);
+	if (is_kept)
+		wait = store_publish_keys(
+		    b->store, &(struct lane_place){ in->lane, e.seq }, 1, m, key, keys);
+	else if (in->lane != NULL)
+		lane_add_volatile(in->lane, e.seq, m);
 	delay_heap_push(&d->buffer, &e);
 	d->messages++;
 	d->came++;
@@ -314,7 +319,7 @@ to_queues(struct broker *b, struct msg *m, const struct route *r)
 	if (props_scan(msg_props(m), &pr) == 0 && pr.expiration.p != NULL &&
 	    props_expiration(pr.expiration, &ttl_ms) == 0)
 		expires_ms = b->now_ms + ttl_ms;
-	(void)publish_forward(b, m, r, expires_ms);
+	(void)publish_forward(b, m, r, expires_ms, false);
 }
 
 /* False: no memory; it stays. */

@@ -11,6 +11,7 @@
 #include "broker/alternate.h"
 #include "broker/binding.h"
 #include "broker/broker.h"
+#include "broker/dedup.h"
 #include "broker/delay.h"
 #include "broker/exchange_type/delayed.h"
 #include "broker/exchange_type/type.h"
@@ -53,6 +54,7 @@ static struct exchange *
 create(struct vhost *vh, const struct exchange_spec *spec, enum exchange_type type, uint64_t id)
 {
 	struct exchange *x = xcalloc(1, sizeof *x);
+	struct dedup_settings dedup;
 	struct field f;
 
 	x->vhost = vh;
@@ -65,6 +67,8 @@ create(struct vhost *vh, const struct exchange_spec *spec, enum exchange_type ty
 	x->auto_delete = spec->auto_delete;
 	x->internal = spec->internal;
 	x->arguments = table_from_raw(table_span(spec->arguments));
+	dedup_read_exchange(x->arguments, &dedup);
+	x->dedup = dedup_new(vh->broker, id, &dedup, x->durable, true);
 	mem_add(MEM_TOPOLOGY, exchange_size(x));
 	if (table_find(table_span(x->arguments), AE, &f)) {
 		x->alternate = f.bytes;
@@ -198,6 +202,8 @@ check_equivalent(
 		e = check_argument(x, spec->arguments, AE);
 	if (e == NULL && type == EXCHANGE_DELAYED)
 		e = check_argument(x, spec->arguments, DELAYED_TYPE);
+	if (e == NULL)
+		e = dedup_compare_exchange(x, spec->arguments);
 	return e;
 }
 
@@ -222,7 +228,8 @@ check_new(const struct vhost *vh, const struct exchange_spec *spec, enum exchang
 		return error_make(E_PRECONDITION_FAILED,
 		    "invalid type '%s' for arg '%s' in exchange '%.*s' in vhost '%s'",
 		    field_type_name(&f), AE, SPAN_FMT(spec->name), vh->name);
-	if ((e = check_type(spec, type)) != NULL)
+	if ((e = check_type(spec, type)) != NULL ||
+	    (e = dedup_check_exchange(vh->name, spec->name, spec->arguments)) != NULL)
 		return e;
 	return memory_check_topology(&vh->broker->memory, "declare exchange", spec->name, vh->name);
 }
@@ -260,6 +267,7 @@ destroy(struct exchange *x)
 
 	x->is_deleted = true;
 	persist_exchange_gone(x);
+	dedup_free(vh->broker, &x->dedup);
 	exchange_changed(x);
 	bindings_drop_exchange(x);
 	if (x->alternate.p != NULL)

@@ -16,6 +16,7 @@ struct table;
 struct vhost;
 struct route_cache;
 struct binding;
+struct dedup;
 struct delay;
 
 enum exchange_type {
@@ -32,6 +33,7 @@ struct exchange {
 	enum exchange_type routes_as;		/* the type, or what an x-delayed-message exchange routes as in the end */
 	bool durable, auto_delete, internal;
 	struct table *arguments;		/* owned, may be NULL */
+	struct dedup *dedup;			/* owned; NULL: duplicates may come */
 	struct span alternate;			/* in arguments; p NULL: none */
 	/* Generation: raised whenever what this exchange routes to may have changed: its own bindings, those of
 	 * exchanges it leads to, its alternate. What is remembered under another generation is void. Rising over

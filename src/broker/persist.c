@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/units.h"
 #include "broker/binding.h"
+#include "broker/dedup.h"
 #include "broker/definition.h"
 #include "broker/delay.h"
 #include "broker/exchange.h"
@@ -206,7 +207,8 @@ persist_message(struct broker *b, struct msg *m, struct queue *const *queue, uin
     struct store_wait *wait)
 {
 	bool persistent = (m->flags & MSG_PERSISTENT) != 0, lags = false;
-	uint32_t places = 0;
+	struct window_key *key = NULL;
+	uint32_t places = 0, keys = 0;
 
 	if (n > b->places) {
 		b->places = n * 2;
@@ -223,8 +225,10 @@ persist_message(struct broker *b, struct msg *m, struct queue *const *queue, uin
 		else
 			lags |= lane_add_volatile(s->lane, s->next_seq, m);
 	}
+	if (unlikely(b->dedup != NULL))
+		keys = dedup_remember(b, m, queue, n, places > 0, &key);
 	if (places > 0)
-		*wait = store_publish(b->store, b->place, places, m);
+		*wait = store_publish_keys(b->store, b->place, places, m, key, keys);
 	wait->lags |= lags;
 }
 

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "broker/binding.h"
+#include "broker/dedup.h"
 #include "broker/definition.h"
 #include "broker/delay.h"
 #include "broker/exchange.h"
@@ -259,6 +260,7 @@ persist_unlink(struct broker *b)
 		}
 	}
 	delays_unlink(b);
+	dedups_close(b);
 	b->store = NULL;
 }
 

@@ -11,6 +11,7 @@
 #include "broker/broker.h"
 #include "broker/client.h"
 #include "broker/dead_letter.h"
+#include "broker/dedup.h"
 #include "broker/delay.h"
 #include "broker/exchange.h"
 #include "broker/permission.h"
@@ -194,6 +195,8 @@ give(struct broker *b, struct msg *m, struct queue *const *queue, uint32_t n, ui
 {
 	if (b->store != NULL)
 		persist_message(b, m, queue, n, wait);
+	if (unlikely(b->dedup != NULL))
+		dedup_settle(b, m, queue, n, wait);
 	/* All references at once: the first queue may use its own up. */
 	m->refs += n - 1;
 	for (uint32_t i = 0; i < n; i++) {
@@ -229,6 +232,8 @@ give_where_room_is(struct broker *b, struct msg *m, struct queue *const *queue, 
 		else
 			b->choice[chosen++] = queue[i];
 	}
+	if (unlikely(b->dedup != NULL) && chosen < n)
+		dedup_refused(b);
 	if (chosen > 0)
 		give(b, m, b->choice, chosen, due_ms, wait);
 	else
@@ -239,13 +244,23 @@ give_where_room_is(struct broker *b, struct msg *m, struct queue *const *queue, 
 /* Takes over the reference. */
 static inline enum publish_outcome
 to_route(struct broker *b, struct msg *m, const struct route *route, uint64_t due_ms,
-    struct store_wait *wait)
+    struct store_wait *wait, bool by_exchange)
 {
 	enum publish_outcome outcome = PUBLISH_ROUTED;
-	struct msg *kept = unlikely(route->delays > 0) ? msg_ref(m) : NULL;
+	struct msg *kept = NULL;
 
 	m->arrived_ms = b->now_ms;
 	b->work += route->count + 1;
+	if (unlikely(b->dedup != NULL) && route->count + route->delays > 0) {
+		route = dedup_filter(b, m, route, by_exchange);
+		if (route == NULL) {
+			dedup_wait(b, wait);
+			msg_unref(&m);
+			return PUBLISH_ROUTED;
+		}
+	}
+	if (unlikely(route->delays > 0))
+		kept = msg_ref(m);
 	if (unlikely(route->count == 0))
 		msg_unref(&m);
 	else if (unlikely(b->refusing > 0))
@@ -254,6 +269,8 @@ to_route(struct broker *b, struct msg *m, const struct route *route, uint64_t du
 		give(b, m, route->queue, route->count, due_ms, wait);
 	if (unlikely(kept != NULL)) {
 		keep(kept, route, wait);
+		if (unlikely(b->dedup != NULL))
+			dedup_wait(b, wait);
 		msg_unref(&kept);
 	} else if (unlikely(route->count == 0)) {
 		outcome = PUBLISH_UNROUTED;
@@ -272,13 +289,14 @@ publish_deliver(struct broker *b, struct msg *m, const struct route *route, uint
 	*wait = (struct store_wait){ 0 };
 	b->stats.publish++;
 	b->stats.publish_in += m->body_size;
-	return to_route(b, m, route, due_ms, wait);
+	return to_route(b, m, route, due_ms, wait, true);
 }
 
 enum publish_outcome
-publish_forward(struct broker *b, struct msg *m, const struct route *route, uint64_t due_ms)
+publish_forward(
+    struct broker *b, struct msg *m, const struct route *route, uint64_t due_ms, bool by_exchange)
 {
 	struct store_wait nothing = { 0 };
 
-	return to_route(b, m, route, due_ms, &nothing);
+	return to_route(b, m, route, due_ms, &nothing, by_exchange);
 }

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "broker/binding.h"
 #include "broker/dead_letter.h"
+#include "broker/dedup.h"
 #include "broker/exchange.h"
 #include "broker/persist.h"
 #include "broker/queue_priv.h"
@@ -239,6 +240,7 @@ queue_remove(struct queue *q)
 
 	assert(!q->is_deleted);
 	persist_queue_gone(q);
+	dedup_free(b, &q->dedup);
 	bindings_drop_queue(q);
 	HASH_DELETE(hh, vh->queues, q);
 	HASH_DELETE(hh_id, vh->queues_by_id, q);

@@ -22,6 +22,7 @@
 
 struct binding;
 struct client;
+struct dedup;
 struct quorum;
 struct dead_letters;
 struct table;
@@ -60,6 +61,7 @@ struct queue {
 	struct wheel_node expiry;		/* armed for the head's due time, or earlier */
 	struct dead_letters *dead;		/* owned; NULL: no dead letters wait */
 	struct queue_stats stats;
+	struct dedup *dedup;			/* owned; NULL: duplicates may come */
 	UT_hash_handle hh, hh_id;
 	TAILQ_ENTRY(queue) run_link;		/* broker->runnable; then, when deleted, broker->deleted */
 	LIST_ENTRY(queue) owner_link;		/* client->exclusive or broker->orphans */

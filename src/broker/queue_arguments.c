@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "broker/dedup.h"
 #include "broker/persist.h"
 #include "broker/queue_priv.h"
 #include "broker/quorum.h"
@@ -284,6 +285,10 @@ static const struct argument {
 	    SETS(consumer_timeout_ms), .is_later = true },
 	/* What confirms of the queue's messages wait for, in place of store.sync. */
 	{ "x-sync", check_sync, EVERY, .policy = NULL },
+	/* How many keys are remembered, and for how long. */
+	{ "x-message-deduplication", check_bool, CLASSIC | QUORUM, .policy = NULL, SETS(dedup) },
+	{ "x-cache-size", dedup_check_size, CLASSIC | QUORUM, .policy = NULL, SETS(cache_size) },
+	{ "x-cache-ttl", check_expires, CLASSIC | QUORUM, .policy = NULL, SETS(cache_ttl_ms) },
 };
 
 /* ---- a new queue ---- */
@@ -443,7 +448,9 @@ queue_read_arguments(struct queue *q)
 		.max_length = SETTING_NONE,
 		.max_bytes = SETTING_NONE,
 		.delivery_limit = SETTING_NONE,
-		.consumer_timeout_ms = SETTING_NONE };
+		.consumer_timeout_ms = SETTING_NONE,
+		.cache_size = SETTING_NONE,
+		.cache_ttl_ms = SETTING_NONE };
 	if (raw.n == 0)
 		return;
 	/* Those of a restored queue come from a file: what would be refused today says nothing. */

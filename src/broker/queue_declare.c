@@ -6,6 +6,7 @@
 #include "base/config.h"
 #include "base/mem.h"
 #include "base/random.h"
+#include "broker/dedup.h"
 #include "broker/exchange.h"
 #include "broker/permission.h"
 #include "broker/persist.h"
@@ -111,6 +112,9 @@ make(struct vhost *vh, const struct queue_spec *spec, struct client *client, uin
 		q->owner = client;
 		LIST_INSERT_HEAD(&client->exclusive, q, owner_link);
 	}
+	q->dedup = dedup_new(b, id,
+	    &(struct dedup_settings){ q->set.dedup, q->set.cache_size, q->set.cache_ttl_ms },
+	    q->durable, false);
 	HASH_ADD_KEYPTR(hh, vh->queues, q->name, q->name_len, q);
 	HASH_ADD(hh_id, vh->queues_by_id, id, sizeof q->id, q);
 	TAILQ_INSERT_TAIL(&b->queues, q, all_link);

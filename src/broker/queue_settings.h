@@ -26,6 +26,8 @@ struct queue_settings {
 	/* Borrowed from the queue's arguments; p NULL: not set (an empty name is the default exchange). */
 	struct span dead_letter_exchange, dead_letter_key;
 	bool at_least_once;		/* x-dead-letter-strategy */
+	bool dedup;			/* x-message-deduplication */
+	uint64_t cache_size, cache_ttl_ms;	/* x-cache-size, x-cache-ttl */
 	bool single_active;		/* x-single-active-consumer */
 	uint8_t max_priority;		/* x-max-priority; 0: none */
 };

@@ -31,6 +31,8 @@
 	X(dead_lettered, COUNTER, "messages sent on to a dead letter exchange")                   \
 	X(dead_letters_lost, COUNTER, "dead letters dropped: no such exchange, or no queue for it") \
 	X(dead_letter_cycles, COUNTER, "dead letters not put into a queue where they died before") \
+	X(duplicates, COUNTER, "messages that a queue or exchange dropped as duplicates")         \
+	X(dedup_evicted, COUNTER, "keys of duplicates forgotten early for lack of memory")        \
 	X(purged, COUNTER, "messages removed by purge or deletion of their queue")                \
 	X(reply_to, COUNTER, "messages delivered through direct reply-to")                        \
 	X(reply_to_dropped, COUNTER, "direct replies dropped because their taker does not read")  \
@@ -75,7 +77,8 @@
 	X(retained_out, COUNTER, "messages dropped at the end of the retention time")             \
 	X(dropped_maxlen, COUNTER, "messages dropped because the queue held too many")            \
 	X(refused, COUNTER, "messages refused because the queue was full")                        \
-	X(over_delivery_limit, COUNTER, "messages dropped because they came back too often")
+	X(over_delivery_limit, COUNTER, "messages dropped because they came back too often")      \
+	X(duplicates, COUNTER, "messages dropped because their key had come before")
 
 #define STATS_FIELD(name, kind, help) uint64_t name;
 struct broker_stats {

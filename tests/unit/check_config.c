@@ -212,6 +212,8 @@ static const struct one {
 	{ "memory.spill", "50", "memory.spill: '50' is not a percentage (such as 50%)" },
 	{ "memory.spill", "0%", NULL },
 	{ "memory.spill", "101%", "memory.spill: 101% is out of range: 0% to 100%" },
+	{ "memory.deduplication", "1%", NULL },
+	{ "memory.deduplication", "0%", "memory.deduplication: 0% is out of range: 1% to 100%" },
 	{ "disk.min_free", "0", NULL },
 	{ "disk.min_free", "0%", NULL },
 	{ "disk.min_free", "1GiB", NULL },
