@@ -2,7 +2,7 @@
  * The keys that a window remembers, by age: each under a number (seq) that rises, with the time when it came. One that is
  * `size` numbers older than the newest leaves, so a damaged file cannot make it grow either. 28 bytes a key in small
  * chunks, which come and go at both ends, and a hash over them that grows and shrinks by a bucket at a time: no call
- * takes longer because many are there. At most 32 bytes a key in all, once there are some hundreds. */
+ * takes longer because many are there. At most 32 bytes a key in all, once there are some thousands. */
 #ifndef STORE_KEYS_H
 #define STORE_KEYS_H
 
