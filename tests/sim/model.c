@@ -27,6 +27,9 @@ model_fini(struct model *m)
 	}
 	for (uint32_t i = 0; i < m->objects; i++)
 		free(m->object[i].v);
+	for (uint32_t i = 0; i < m->windows; i++)
+		free(m->window[i].key);
+	free(m->window);
 	free(m->lane);
 	free(m->object);
 	free(m->msg);
@@ -75,6 +78,14 @@ model_copy(struct model *to, const struct model *from)
 	for (uint32_t i = 0; i < from->objects; i++)
 		to->object[i].v =
 		    copy_of(from->object[i].v, from->object[i].n * sizeof *from->object[i].v);
+	to->window = copy_of(from->window, from->windows * sizeof *from->window);
+	for (uint32_t i = 0; i < from->windows; i++) {
+		const struct model_window *w = &from->window[i];
+
+		to->window[i].w = NULL;
+		to->window[i].key = copy_of(w->key, w->n * sizeof *w->key);
+		to->window[i].cap = w->n;
+	}
 	to->turn_end = copy_of(from->turn_end, from->turns * sizeof *from->turn_end);
 	to->turns_cap = from->turns;
 	to->end = NULL;

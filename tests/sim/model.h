@@ -80,6 +80,21 @@ struct model_object {
 	uint32_t n;
 };
 
+struct model_key { /* of a window */
+	uint64_t seq, at_ms;
+	uint64_t lsn; /* of its record; 0: before the last recovery; UINT64_MAX: in the open one */
+	bool is_volatile;
+	bool is_doubtful; /* a record about it was damaged */
+	bool is_lost, was_lost; /* not found at the last start */
+};
+struct model_window {
+	uint64_t queue, low, next; /* low: none before has to be there */
+	uint32_t size;
+	struct window *w;
+	struct model_key *key; /* owned; ascending by seq */
+	uint32_t n, cap;
+};
+
 struct model_msg { /* what was published: content follows from `id` */
 	uint64_t id, body_size, arrived_ms, expires_ms, due_ms;
 	uint8_t flags, prio;
@@ -90,6 +105,8 @@ struct model {
 	uint32_t msgs, msgs_cap;
 	struct model_lane **lane; /* owned */
 	uint32_t lanes;
+	struct model_window *window; /* owned */
+	uint32_t windows;
 	struct model_object *object; /* owned */
 	uint32_t objects;
 	uint64_t *turn_end; /* owned; LSN of the last record of each turn that has ended */

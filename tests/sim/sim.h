@@ -15,7 +15,7 @@
 #include "tests/sim/model.h"
 #include "tests/sim/rnd.h"
 
-enum { SIM_LANES = 8, SIM_BODY_MAX = 300000 };
+enum { SIM_LANES = 8, SIM_BODY_MAX = 300000, SIM_KEYS = 3 };
 
 enum sim_step {
 	STEP_PUBLISH, STEP_VOLATILE, STEP_DELIVER, STEP_ACK, STEP_REQUEUE, STEP_PURGE, STEP_ATOMIC, STEP_QUEUE,
@@ -30,7 +30,7 @@ struct model_entry_ref { /* entries move when others are added */
 
 struct sim {
 	uint64_t seed;
-	struct rnd r;
+	struct rnd r, window_r;
 	bool verbose;
 	struct model model;
 	struct disk *disk;
@@ -40,7 +40,7 @@ struct sim {
 	unsigned weight[STEPS];	/* of each step, in this run */
 	uint64_t body_usual, turn_ms;
 	uint64_t keep_every;	/* seqs that this divides stay unacknowledged in this run; 0: none */
-	uint64_t now_ms, next_id, next_version;
+	uint64_t now_ms, next_id, next_version, next_key;
 	uint64_t items;		/* alive */
 	unsigned make_fails;	/* in percent; while reading */
 	bool recovering, is_closing, damage_expected, has_room;
@@ -93,6 +93,16 @@ void sim_take_positions(struct sim *s);
 void sim_turn(struct sim *s);
 void sim_ack(struct sim *s, struct model_lane *l, struct model_entry *e, enum ack_reason why);
 void sim_flush(struct sim *s);
+/* ---- sim_window.c ---- */
+void sim_window_new(struct sim *s, uint64_t queue); /* if it is to have one */
+void sim_window_close(struct sim *s, uint64_t queue);
+/* Keys that the next message brings; where its record stands is said afterwards. */
+uint32_t sim_window_keys(struct sim *s, struct window_key key[SIM_KEYS]);
+void sim_window_record(struct sim *s, uint64_t lsn);
+void sim_window_doubt(struct sim *s, const struct op_dedup *d); /* its record is damaged */
+void sim_window_drop(struct sim *s);                            /* the process is gone */
+void sim_window_check(struct sim *s); /* after a start, and after the objects were looked at */
+void sim_window_drain(struct sim *s);
 /* ---- sim_drain.c ---- */
 /* Everything out of every lane, in order; then nothing may be left. */
 void sim_drain(struct sim *s);

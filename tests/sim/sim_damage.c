@@ -144,6 +144,7 @@ doubt_op(struct sim *s, const struct op *op)
 	struct op_state_change c;
 	struct op_object o;
 	struct op_seg g;
+	struct op_dedup d;
 
 	switch (op->kind) {
 	case OP_MSG:
@@ -171,6 +172,10 @@ doubt_op(struct sim *s, const struct op *op)
 	case OP_SEG:
 		if (op_seg_decode(op->body, &g) == 0)
 			doubt(lane_of(s, g.lane.queue, g.lane.lane), g.first, g.last, true);
+		break;
+	case OP_DEDUP:
+		if (op_dedup_decode(op->body, &d) == 0)
+			sim_window_doubt(s, &d);
 		break;
 	default: break;
 	}

@@ -97,6 +97,7 @@ sim_drain(struct sim *s)
 	disk_sim_set_capacity(s->disk, disk_sim_used(s->disk) + (1ULL << 32));
 	s->has_room = true;
 	sim_settle_io(s);
+	sim_window_drain(s);
 	for (uint32_t i = 0; i < s->model.lanes; i++) {
 		if (s->model.lane[i]->is_open)
 			drain_lane(s, s->model.lane[i]);

@@ -20,6 +20,7 @@ sim_drop(struct sim *s)
 		s->model.lane[i]->lane = NULL;
 		s->model.lane[i]->is_open = false;
 	}
+	sim_window_drop(s);
 	if (s->store != NULL)
 		store_free(&s->store);
 	if (s->workers != NULL)
@@ -361,6 +362,7 @@ verify(struct sim *s, const struct store_report *r)
 	check_promises(s);
 	check_objects(s);
 	check_lanes(s);
+	sim_window_check(s);
 	for (uint32_t i = 0; i < s->model.objects; i++) {
 		if (s->model.object[i].n > 0 && s->model.object[i].id > highest)
 			highest = s->model.object[i].id;

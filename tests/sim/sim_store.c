@@ -212,6 +212,7 @@ one_seed(uint64_t seed, bool verbose, struct sim *sum)
 {
 	struct sim s = { .seed = seed,
 		.r = rnd_of(seed),
+		.window_r = rnd_of(~seed),
 		.verbose = verbose,
 		.next_id = 1,
 		.now_ms = 1700000000000 };

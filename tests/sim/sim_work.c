@@ -142,8 +142,9 @@ publish(struct sim *s, struct model_entry_ref *to, uint32_t *n_to)
 {
 	struct model_lane *lane[FAN_OUT];
 	struct lane_place place[FAN_OUT];
+	struct window_key key[SIM_KEYS];
 	struct store_wait w;
-	uint32_t n = 0, index, want = rnd_chance(&s->r, 70) ? 1 : 1 + (uint32_t)rnd(&s->r, FAN_OUT);
+	uint32_t keys, n = 0, index, want = rnd_chance(&s->r, 70) ? 1 : 1 + (uint32_t)rnd(&s->r, FAN_OUT);
 	bool always = false;
 	void *item;
 
@@ -165,7 +166,10 @@ publish(struct sim *s, struct model_entry_ref *to, uint32_t *n_to)
 		if (i > 0)
 			sim_store_ops.ref(item);
 	}
-	w = store_publish(s->store, place, n, item);
+	keys = sim_window_keys(s, key);
+	w = store_publish_keys(s->store, place, n, item, key, keys);
+	if (w.lsn != 0)
+		sim_window_record(s, w.lsn);
 	for (uint32_t i = 0; i < n; i++) {
 		struct model_entry *e = model_add(lane[i], place[i].seq, index, true, w.lsn);
 
@@ -173,7 +177,7 @@ publish(struct sim *s, struct model_entry_ref *to, uint32_t *n_to)
 		if (to != NULL)
 			to[(*n_to)++] = (struct model_entry_ref){ lane[i], e->seq };
 	}
-	s->published_bytes += s->model.msg[index].body_size + 200 * n;
+	s->published_bytes += s->model.msg[index].body_size + 200 * n + 60 * keys;
 	if (to != NULL)
 		return;
 	SIM_CHECK(s, w.lsn != 0 && w.durable == always,
@@ -352,6 +356,7 @@ step_atomic(struct sim *s)
 	}
 	w = store_end(s->store);
 	SIM_CHECK(s, w.lsn != 0 || n_added == 0, "a record without a place");
+	sim_window_record(s, w.lsn);
 	for (uint32_t i = 0; i < n_added; i++)
 		model_find(added[i].lane, added[i].seq)->published = w.lsn;
 	for (uint32_t i = 0; i < n_acked; i++)
@@ -436,6 +441,7 @@ sim_new_queue(struct sim *s)
 	uint64_t id = s->next_id++;
 
 	sim_put_object(s, OBJECT_QUEUE, id);
+	sim_window_new(s, id);
 	if (id % 3 == 0)
 		open_lane(s, id, 256 + (uint32_t)id, true);
 	return open_lane(s, id, 0, true);
@@ -467,6 +473,7 @@ step_queue(struct sim *s)
 	} else if (l != NULL) {
 		if (l->durable)
 			gone_object(s, OBJECT_QUEUE, queue);
+		sim_window_close(s, queue);
 		for (uint32_t i = 0; i < s->model.lanes; i++) {
 			if (s->model.lane[i]->is_open && s->model.lane[i]->name.queue == queue)
 				close_lane(s->model.lane[i]);
