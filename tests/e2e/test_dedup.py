@@ -237,3 +237,59 @@ def test_delayed(node, how):
     assert p.chan.drain("plain") == ["1", "5"]
     first, second = p.chan.drain("q")
     assert first in ("2", "3") and second == "5"
+
+
+def test_what_a_queue_refuses_may_come_again(node):
+    this = node()
+    p = Publisher(this)
+    full = {"x-max-length": Val("I", 1), "x-overflow": "reject-publish"}
+    p.chan.declare("q", durable=True, arguments={**arguments(), **full})
+    p.chan.declare("full", durable=True, arguments=full)
+    p.chan.exchange("x", "fanout", durable=True, arguments=arguments())
+    for queue in ("q", "full"):
+        p.chan.bind(queue, "x")
+    assert p.send("q", "a").name == "basic.ack"
+    assert p.send("q", "b").name == "basic.nack"
+    assert p.send("q", "a").name == "basic.ack"         # a duplicate, full or not
+    p.chan.drain("q")
+    assert p.send("q", "b").name == "basic.ack"
+    p.chan.drain("q")
+    # one of two refuses: the exchange does not remember it, the queue that took it does
+    assert p.send("full").name == "basic.ack"
+    assert p.send("", "c", exchange="x").name == "basic.nack"
+    p.chan.drain("full")
+    assert p.send("", "c", exchange="x").name == "basic.ack"
+    assert count(p.chan, "q") == 1 and count(p.chan, "full") == 1
+    p.chan.drain("full")
+    assert p.send("", "c", exchange="x").name == "basic.ack"
+    assert count(p.chan, "q") == 1 and count(p.chan, "full") == 0
+
+
+@both
+def test_dead_letters(node, how):
+    """They come in like others: what the queue has had is not put into it again, and leaves where it died."""
+    this = node()
+    p = Publisher(this)
+    p.chan.exchange("dlx", "direct", durable=True, arguments=arguments())
+    p.chan.declare("dead", durable=True, arguments=arguments())
+    p.chan.declare("plain", durable=True)
+    for queue in ("dead", "plain"):
+        p.chan.bind(queue, "dlx", queue)
+    for name, to in (("q1", "dead"), ("q2", "dead"), ("q3", "plain"), ("q4", "plain")):
+        p.chan.declare(name, durable=True, arguments={"x-dead-letter-exchange": "" if name == "q1" else "dlx",
+                                                      "x-dead-letter-routing-key": to})
+        p.send(name, "a")
+        if name in ("q2", "q4"):
+            again(this, how)
+            p = Publisher(this)
+        p.chan.reject(p.chan.get(name, no_ack=False).delivery_tag, requeue=False)
+        p.chan.sync()
+    p.chan.wait_count("dead", 1)
+    for name in ("q1", "q2", "q3", "q4"):
+        p.chan.wait_count(name, 0)
+    again(this, how)
+    chan = this.raw().channel()
+    # dlx let q2's through, but the queue dropped it; it remembers q3's
+    assert chan.counts("dead")[0] == 1
+    assert [chan.counts(name)[0] for name in ("q1", "q2", "q3", "q4")] == [0] * 4
+    assert chan.counts("plain")[0] == 1

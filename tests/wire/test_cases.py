@@ -37,6 +37,40 @@ def nothing_answered(conn, wait=0.3):
         conn.read_event(timeout=wait)
 
 
+# ---- K1: refused and routed messages on one channel -------------------------------------------
+def test_k1_each_tag_has_one_outcome(running):
+    chan = running.raw().channel()
+    queue = chan.declare("", exclusive=True, arguments={"x-max-length": 1, "x-overflow": "reject-publish"}).queue
+    chan.call("confirm.select")
+    for turn in range(3):
+        for n in range(3):                                  # one after the other
+            chan.publish("", queue, str(n))
+            tag = turn * 9 + n + 1
+            assert outcomes(chan, tag, 1) == {tag: "basic.ack" if n == 0 else "basic.nack"}
+        assert chan.get(queue).body == b"0"
+        # in one piece: routed, refused, to nobody, refused
+        for key in (queue, queue, "nobody", queue, queue, "nobody"):
+            chan.publish("", key, "m")
+        first = turn * 9 + 4
+        want = ["basic.ack", "basic.nack", "basic.ack", "basic.nack", "basic.nack", "basic.ack"]
+        seen = outcomes(chan, first, len(want))
+        assert seen == {first + n: name for n, name in enumerate(want)}
+        assert chan.get(queue).body == b"m"
+    chan.expect_nothing(0.1)
+
+
+def outcomes(chan, first, count):
+    """{tag: method}; none is said twice, and a `multiple` covers open tags of its own kind only."""
+    seen = {}
+    while len(seen) < count:
+        event = chan.expect("basic.ack", "basic.nack")
+        low = min(tag for tag in range(first, first + count) if tag not in seen) if event.multiple else event.delivery_tag
+        for tag in range(low, event.delivery_tag + 1):
+            assert tag not in seen, "tag %d twice" % tag
+            seen[tag] = event.name
+    return seen
+
+
 # ---- K2: after an error nothing is read but the end -----------------------------------------
 @pytest.mark.parametrize("raw,code", [
     (enc_frame(8, 1, b""), 505),
@@ -243,6 +277,45 @@ def test_k10_widest_prefetch(ch, count, global_):
     assert [int(ch.deliver().body) for _ in range(300)] == list(range(300))
 
 
+# ---- K11: a priority queue that is purged -----------------------------------------------------
+@pytest.mark.parametrize("waiting", [False, True], ids=["consumer later", "consumer waits"])
+def test_k11_purge_of_a_priority_queue(running, waiting):
+    chan = running.raw().channel()
+    queue = chan.declare("", exclusive=True, arguments={"x-max-priority": 9}).queue
+    for n in range(60):
+        chan.publish("", queue, str(n), priority=n % 12)
+    assert chan.counts(queue) == (60, 0)
+    assert chan.call("queue.purge", queue=queue).message_count == 60
+    assert chan.counts(queue) == (0, 0)
+    if waiting:
+        chan.consume(queue, no_ack=True)
+    order = [3, 9, 0, 11, 5]
+    for n in order:
+        chan.publish("", queue, str(n), priority=n)
+    if waiting:
+        assert sorted(int(chan.deliver().body) for _ in order) == sorted(order)
+        return
+    assert chan.counts(queue) == (5, 0)
+    chan.consume(queue, no_ack=True)
+    # 9 and above are one level
+    assert [int(chan.deliver().body) for _ in order] == [9, 11, 5, 3, 0]
+
+
+# ---- K12: what is pushed out, in order ---------------------------------------------------------
+@pytest.mark.parametrize("durable", [False, True])
+def test_k12_dropped_heads_are_dead_letters_in_order(running, durable):
+    chan = running.raw().channel()
+    dead = chan.declare("dead", durable=durable).queue
+    queue = chan.declare("short", durable=durable, arguments={
+        "x-max-length": 2, "x-overflow": "drop-head", "x-dead-letter-exchange": "",
+        "x-dead-letter-routing-key": dead}).queue
+    for n in range(1, 6):
+        chan.publish("", queue, str(n), delivery_mode=2 if durable else 1)
+    chan.wait_count(dead, 3)
+    assert chan.drain(dead) == ["1", "2", "3"]
+    assert chan.drain(queue) == ["4", "5"]
+
+
 # ---- K13: a socket that dies in the middle of a delivery -------------------------------------
 def test_k13_one_copy_at_its_old_place(running):
     ch = running.raw().channel()
@@ -361,3 +434,61 @@ def test_k15_a_key_that_takes_too_long_is_refused(running):
     chan.publish("amq.topic", "a." * 12 + "a", "m")
     assert chan.get_wait("q").body == b"m"
     served(running)
+
+
+# ---- K18: a time to live that comes to the head -------------------------------------------------
+def test_k18_expires_once_it_is_the_head(running):
+    chan = running.raw().channel()
+    queue = chan.declare("", exclusive=True).queue
+    chan.publish("", queue, "first")
+    chan.publish("", queue, "second", expiration="400")
+    since = time.monotonic()
+    assert chan.get(queue).body == b"first"
+    assert chan.counts(queue) == (1, 0)
+    chan.wait_count(queue, 0, timeout=10 * SLOW)
+    assert 0.38 < time.monotonic() - since < 0.4 + 2 * SLOW
+    # over already when it becomes the head
+    chan.publish("", queue, "first")
+    chan.publish("", queue, "second", expiration="50")
+    time.sleep(0.2)
+    assert chan.counts(queue) == (2, 0)
+    assert chan.get(queue).body == b"first"
+    chan.wait_count(queue, 0, timeout=5 * SLOW)
+    assert chan.get(queue) is None
+
+
+# ---- K19: time to live in a chain of queues ------------------------------------------------------
+def test_k19_the_full_time_in_each_queue(running):
+    chan = running.raw().channel()
+    last = chan.declare("k19-3").queue
+    for n in (2, 1):
+        chan.declare("k19-%d" % n, arguments={"x-message-ttl": 400, "x-dead-letter-exchange": "",
+                                              "x-dead-letter-routing-key": "k19-%d" % (n + 1)})
+    since = time.monotonic()
+    chan.publish("", "k19-1", "m")
+    chan.wait_count("k19-2", 1, timeout=10 * SLOW)
+    assert 0.39 < time.monotonic() - since < 0.4 + SLOW
+    since = time.monotonic()
+    event = chan.get_wait(last, timeout=10 * SLOW)
+    assert event.body == b"m"
+    assert 0.3 < time.monotonic() - since < 0.4 + SLOW
+    deaths = event.headers["x-death"]
+    assert [(d["queue"], d["reason"], d["count"]) for d in deaths] == [("k19-2", "expired", 1), ("k19-1", "expired", 1)]
+
+
+# ---- K20: delays ---------------------------------------------------------------------------------
+def test_k20_delays_in_order_and_beyond_32_bits(running):
+    chan = running.raw().channel()
+    queue = chan.declare("", exclusive=True).queue
+    chan.exchange("k20", "x-delayed-message", arguments={"x-delayed-type": "fanout"})
+    chan.bind(queue, "k20")
+    since = time.monotonic()
+    for seconds in (1.0, 0.1, 0.5):
+        chan.publish("k20", "", str(seconds), headers={"x-delay": int(seconds * 1000)})
+    for delay in (2 ** 32 + 1, 2 ** 33, "4294967297"):
+        chan.publish("k20", "", "far", headers={"x-delay": wire.Val("l", delay) if isinstance(delay, int) else delay})
+    chan.consume(queue, no_ack=True)
+    for seconds in (0.1, 0.5, 1.0):
+        assert chan.deliver(timeout=10 * SLOW).body == str(seconds).encode()
+        assert seconds - 0.02 < time.monotonic() - since < seconds + SLOW
+    chan.expect_nothing(0.3)
