@@ -97,23 +97,23 @@ static bool
 find_cut(struct strand *s, struct entry_block **block, uint32_t *index)
 {
 	uint64_t most = memory_spills(&s->queue->broker->memory) ? KEEP_BYTES_SHORT : KEEP_BYTES;
-	uint64_t n = 0, bytes = 0;
+	uint64_t n = 0, bytes = 0, keep = KEEP_ENTRIES;
 
-	/* Of a priority it is not the turn of, it may be long before the next one is wanted. */
+	/* Of a priority that it is not the turn of it may be long before the next one is wanted. */
 	if (unlikely(s != queue_turn(s->queue)))
-		most = 0;
+		keep = most = 0;
 
 	for (struct entry_block *k = s->head; k != NULL; k = k->next) {
 		uint32_t count = k->tail - k->head;
 
-		if (n + count <= KEEP_ENTRIES && bytes + k->bytes <= most) {
+		if (n + count <= keep && bytes + k->bytes <= most) {
 			n += count;
 			bytes += k->bytes;
 			continue;
 		}
 		for (uint32_t i = k->head; i < k->tail; i++) {
 			/* One stays, however large it is. */
-			if (n > 0 && (n >= KEEP_ENTRIES || bytes >= most) &&
+			if (n > 0 && (n >= keep || bytes >= most) &&
 			    seq_of(&k->e[i]) > s->keep_through) {
 				*block = k;
 				*index = i;

@@ -19,10 +19,18 @@
 #include "broker/queue.h"
 #include "broker/route.h"
 #include "broker/session.h"
+#include "broker/table.h"
 #include "broker/user.h"
 #include "broker/vhost.h"
 
-enum { ROUNDS = 5, META = 40, BACKLOG = 100000, HELD = 65535, FAN_OUT = 10 };
+enum {
+	ROUNDS = 5,
+	META = 40,
+	BACKLOG = 100000,
+	BACKLOG_LEVELS = 2560000,
+	HELD = 65535,
+	FAN_OUT = 10
+};
 
 static struct config cfg = { .unacknowledged = 1000000 };
 static struct broker *broker;
@@ -30,6 +38,7 @@ static struct vhost *vhost;
 static struct client client;
 static struct session session;
 static uint64_t last_tag;
+static uint8_t priority; /* of the messages that are made */
 static uint8_t output[64 << 10];
 static size_t output_at;
 
@@ -73,6 +82,7 @@ make(uint32_t body)
 	memcpy(m->wire, input, n);
 	m->names_len = 4;
 	m->meta_len = META;
+	m->prio = priority;
 	m->body_size = body;
 	return m;
 }
@@ -85,6 +95,25 @@ declare(const char *name)
 
 	if (queue_declare(vhost, &spec, NULL, &q) != NULL)
 		abort();
+	return q;
+}
+
+static struct queue *
+declare_with_priorities(const char *name, uint8_t max)
+{
+	struct field f = { .name = SPAN_LIT("x-max-priority"), .kind = 'I', .integer = max };
+	struct queue_spec spec = { .name = span_str(name) };
+	struct table_writer w;
+	struct table *t;
+	struct queue *q;
+
+	table_writer_init(&w, 100);
+	table_put_field(&w, &f);
+	spec.arguments = t = table_from_raw(span_of(w.p, w.n));
+	table_writer_fini(&w);
+	if (queue_declare(vhost, &spec, NULL, &q) != NULL)
+		abort();
+	table_free(&t);
 	return q;
 }
 
@@ -186,14 +215,19 @@ each_acked(unsigned n, uint32_t body, unsigned prefetch)
 	return t;
 }
 
+/* Of so many priorities, each message of another one than that before it; 1: none. */
 static void
-backlog(unsigned n, uint32_t body, double *fill, double *drain)
+backlog(unsigned n, uint32_t body, uint32_t levels, double *fill, double *drain)
 {
-	struct queue *q = declare("backlog");
+	struct queue *q = levels > 1 ? declare_with_priorities("backlog", (uint8_t)(levels - 1))
+	                             : declare("backlog");
 	double t = now_ns();
 
-	for (unsigned i = 0; i < n; i++)
+	for (unsigned i = 0; i < n; i++) {
+		priority = (uint8_t)(i % levels);
 		give(q, 1, body);
+	}
+	priority = 0;
 	*fill = (now_ns() - t) / n;
 	t = now_ns();
 	(void)consume(q, true);
@@ -265,7 +299,7 @@ main(int argc, char **argv)
 {
 	static const struct session_ops ops = { on_deliver, on_cancelled };
 	unsigned n = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 1000000;
-	double r[12] = { 0 };
+	double r[16] = { 0 };
 	struct wheel *wheel;
 
 	mem_init();
@@ -283,9 +317,15 @@ main(int argc, char **argv)
 		r[3] = least(r[3], at_once(n, 256, 100));
 		r[4] = least(r[4], each_acked(n, 16, 1000));
 		r[5] = least(r[5], fan_out(n, 16));
-		backlog(BACKLOG, 256, &a, &b);
+		backlog(BACKLOG, 256, 1, &a, &b);
 		r[6] = least(r[6], a);
 		r[7] = least(r[7], b);
+		backlog(BACKLOG, 256, 10, &a, &b);
+		r[12] = least(r[12], a);
+		r[13] = least(r[13], b);
+		backlog(BACKLOG_LEVELS, 16, 256, &a, &b);
+		r[14] = least(r[14], a);
+		r[15] = least(r[15], b);
 		give_back(1, &a, &b);
 		r[8] = least(r[8], a);
 		r[9] = least(r[9], b);
@@ -301,6 +341,10 @@ main(int argc, char **argv)
 	printf("fan-out to 10, 16 B, a delivery           %6.1f ns\n", r[5]);
 	printf("backlog of 100,000 of 256 B: fill         %6.1f ns\n", r[6]);
 	printf("backlog of 100,000 of 256 B: drain        %6.1f ns\n", r[7]);
+	printf("  of 10 priorities: fill                  %6.1f ns\n", r[12]);
+	printf("  of 10 priorities: drain                 %6.1f ns\n", r[13]);
+	printf("256 priorities of 10,000 of 16 B: fill    %6.1f ns\n", r[14]);
+	printf("256 priorities of 10,000 of 16 B: drain   %6.1f ns\n", r[15]);
 	printf("65,535 given back in one go               %6.2f ms\n", r[8]);
 	printf("  and delivered again                     %6.2f ms\n", r[9]);
 	printf("65,535 of 7 consumers given back          %6.2f ms\n", r[10]);

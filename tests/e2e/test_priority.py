@@ -80,7 +80,7 @@ def test_a_restart_between_any_two_steps(node, how, after):
 # --------------------------------------------------------------------------
 @pytest.mark.parametrize("durable", [False, True])
 def test_purged_and_filled_again(node, durable):
-    """Publish, purge, publish again, consume: counts are those of all levels, and the consumer wakes."""
+    """K11: publish, purge, publish again, consume: counts are those of all levels, and the consumer wakes."""
     chan = node().raw().channel()
     chan.declare("q", durable=durable, arguments={"x-max-priority": 10})
     other = chan.conn.channel()

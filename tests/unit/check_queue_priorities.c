@@ -156,7 +156,7 @@ START_TEST(consumers)
 }
 END_TEST
 
-/* Published, purged, published again, consumed: the counts are those of all levels, and the consumer wakes. */
+/* K11: published, purged, published again, consumed: the counts are those of all levels, and the consumer wakes. */
 START_TEST(purged_and_filled_again)
 {
 	struct queue *q = world_priority_queue(&w, "q", false, 255);
