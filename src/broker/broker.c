@@ -73,8 +73,8 @@ run_queues(struct broker *b)
 		left -= n;
 		TAILQ_REMOVE(&b->runnable, q, run_link);
 		q->is_runnable = false;
-		/* What it did not get to in its slice it goes on with behind the others. */
-		if (n > 0 && queue_has_head(q) && queue_next_taker(q) != NULL)
+		/* What it did not get to in its slice it goes on with behind the others, or it is read. */
+		if (n > 0 && q->ready > 0 && queue_next_taker(q) != NULL)
 			queue_make_runnable(q);
 	}
 	return !TAILQ_EMPTY(&b->runnable);

@@ -255,6 +255,31 @@ START_TEST(order_while_reading)
 }
 END_TEST
 
+/* A slice of deliveries ends with the last message of a priority, and the next one is on disk. */
+START_TEST(read_after_a_slice)
+{
+	enum { MANY = 4000, SLICE = 64 };
+	struct queue *q;
+
+	keep_little();
+	q = world_priority_queue(&n.w, "q", true, 9);
+	for (uint64_t i = 0; i < MANY; i++) {
+		put(q, i, 100, 5, true);
+		if (i % 100 == 0)
+			(void)node_turn(&n);
+	}
+	node_settle(&n);
+	restart(false);
+	q = queue();
+	for (uint64_t i = 0; i < (uint64_t)_i * SLICE; i++)
+		put(q, MANY + i, 100, 7, true);
+	(void)peer_consume(&peer, q, "t", true);
+	node_settle(&n);
+	ck_assert_uint_eq(peer.count, MANY + (uint64_t)_i * SLICE);
+	ck_assert_uint_eq(q->ready, 0);
+}
+END_TEST
+
 START_TEST(memory_pressure_spills)
 {
 	enum { MANY = 60000 };
@@ -537,6 +562,7 @@ main(void)
 	tcase_add_loop_test(t, what_was_deleted_stays_away, 0, 2);
 	tcase_add_loop_test(t, long_ones_lie_on_disk, 0, 3);
 	tcase_add_test(t, order_while_reading);
+	tcase_add_loop_test(t, read_after_a_slice, 0, 3);
 	tcase_add_loop_test(t, memory_pressure_spills, 0, 2);
 	tcase_add_loop_test(t, purged_while_spilling, 0, 4);
 	tcase_add_loop_test(t, model, 0, 9);
