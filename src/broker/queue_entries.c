@@ -113,13 +113,13 @@ strand_split_block(struct entry_block *k, uint32_t at)
 	return rest;
 }
 
-/* The first block is used up. A queue that runs empty again and again keeps its small one. */
+/* The first block is used up. A queue that runs empty again and again keeps its small one, but not for each priority. */
 static void
 drop_first_block(struct strand *s)
 {
 	struct entry_block *k = s->head;
 
-	if (k->next == NULL && k->cap == FIRST_BLOCK) {
+	if (k->next == NULL && k->cap == FIRST_BLOCK && s->queue->priorities == NULL) {
 		k->head = k->tail = 0;
 		return;
 	}

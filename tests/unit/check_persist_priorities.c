@@ -499,6 +499,25 @@ model_pressure(void)
 	}
 }
 
+/* What the lanes of the queue share is what they have. */
+static void
+check_share(const struct queue *q)
+{
+	uint64_t live = 0, bytes = 0;
+	unsigned spills = 0;
+
+	if (!q->durable)
+		return;
+	for (const struct strand *s = &q->strand; s != NULL; s = queue_next_strand(q, s)) {
+		live += s->lane->live;
+		bytes += s->lane->bytes;
+		spills += s->lane->spill != NULL;
+	}
+	ck_assert_uint_eq(q->priorities->share->live, live);
+	ck_assert_uint_eq(q->priorities->share->bytes, bytes);
+	ck_assert_uint_eq(q->priorities->share->spills, spills);
+}
+
 static void
 model_step(void)
 {
@@ -523,6 +542,7 @@ model_step(void)
 		model_restart(rnd(2) == 0);
 	ck_assert_uint_eq(queue()->ready, m.ready);
 	ck_assert_uint_eq(n.w.broker->stats.messages_ready, m.ready);
+	check_share(queue());
 }
 
 START_TEST(model)

@@ -180,6 +180,21 @@ START_TEST(purged_and_filled_again)
 }
 END_TEST
 
+START_TEST(empty_levels_hold_no_entries)
+{
+	struct queue *q = world_priority_queue(&w, "q", false, 255);
+	struct slab_stats slabs;
+	struct entry e;
+
+	for (uint64_t i = 0; i < 5000; i++)
+		put(q, i, (uint8_t)i, 0);
+	while (queue_pop(q, &e))
+		msg_unref(&e.m);
+	slab_get_stats(&slabs);
+	ck_assert_uint_eq(slabs.items, 0);
+}
+END_TEST
+
 START_TEST(deleted_with_messages_out)
 {
 	struct queue *q = world_priority_queue(&w, "q", false, 10);
@@ -284,6 +299,7 @@ main(void)
 	tcase_add_test(t, requeued_ones_go_back_to_their_level);
 	tcase_add_test(t, consumers);
 	tcase_add_test(t, purged_and_filled_again);
+	tcase_add_test(t, empty_levels_hold_no_entries);
 	tcase_add_test(t, deleted_with_messages_out);
 	tcase_add_test(t, expires_at_the_head_of_the_queue);
 	tcase_add_test(t, expired_ones_of_several_levels);
