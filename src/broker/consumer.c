@@ -27,8 +27,8 @@ check_consume(const struct session *s, const struct queue *q, const struct consu
 
 	if (e != NULL)
 		return e;
-	if (q->exclusive_consumer != NULL ||
-	    (spec->exclusive && q->quorum == NULL && q->consumer_count > 0))
+	if (q->exclusive_consumer != NULL || (spec->exclusive && q->quorum == NULL &&
+	                                         (q->consumer_count > 0 || q->set.single_active)))
 		return error_make(E_ACCESS_REFUSED, "queue '%.*s' in vhost '%s' in exclusive use",
 		    (int)q->name_len, q->name, q->vhost->name);
 	if (cfg->consumers != 0 && s->broker->stats.consumers >= cfg->consumers)

@@ -13,6 +13,7 @@
 #include "broker/persist.h"
 #include "broker/queue_priv.h"
 #include "broker/quorum.h"
+#include "broker/single_active.h"
 #include "broker/table.h"
 #include "broker/vhost.h"
 
@@ -152,6 +153,10 @@ queue_add_consumer(struct queue *q, struct consumer *k)
 	q->broker->stats.consumers++;
 	if (k->exclusive)
 		q->exclusive_consumer = k;
+	if (unlikely(q->single != NULL)) {
+		single_active_join(q, k);
+		return;
+	}
 	takers_join(&q->takers, k);
 	consumer_wake(k);
 }
@@ -159,10 +164,14 @@ queue_add_consumer(struct queue *q, struct consumer *k)
 static void
 unlink_consumer(struct queue *q, struct consumer *k)
 {
-	if (k->is_ready)
-		takers_remove(&q->takers, k);
 	session_wait_no_more(k);
-	takers_leave(&q->takers, k);
+	if (unlikely(q->single != NULL)) {
+		single_active_leave(q, k);
+	} else {
+		if (k->is_ready)
+			takers_remove(&q->takers, k);
+		takers_leave(&q->takers, k);
+	}
 	TAILQ_REMOVE(&q->consumers, k, queue_link);
 	if (q->exclusive_consumer == k)
 		q->exclusive_consumer = NULL;
@@ -254,6 +263,7 @@ queue_remove(struct queue *q)
 	if (q->is_runnable)
 		TAILQ_REMOVE(&b->runnable, q, run_link);
 	q->is_runnable = false;
+	q->is_deleted = true;
 	cancel_consumers(q);
 	queue_tidied(q);
 	dead_letters_drop(q);
@@ -263,7 +273,6 @@ queue_remove(struct queue *q)
 	b->stats.queues_deleted++;
 	if (q->quorum != NULL)
 		quorum_forget(q);
-	q->is_deleted = true;
 	q->vhost = NULL;
 	queue_list_deleted(q);
 }
@@ -298,6 +307,7 @@ queue_free(struct queue *q)
 	takers_fini(&q->takers);
 	quorum_free(&q->quorum);
 	queue_priorities_fini(q);
+	single_active_fini(q);
 	free(q->name);
 	table_free(&q->arguments);
 	free(q);

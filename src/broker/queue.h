@@ -25,6 +25,7 @@ struct client;
 struct dedup;
 struct quorum;
 struct dead_letters;
+struct single_active;
 struct table;
 struct vhost;
 
@@ -57,6 +58,7 @@ struct queue {
 						 * longer can: looked at when picked */
 	uint32_t consumer_count;
 	struct consumer *exclusive_consumer;	/* borrowed */
+	struct single_active *single;		/* owned: x-single-active-consumer; NULL: all consumers are active */
 	struct binding_list bindings;		/* to this queue, the default exchange's left out */
 	struct wheel_node expiry;		/* armed for the head's due time, or earlier */
 	struct dead_letters *dead;		/* owned; NULL: no dead letters wait */

@@ -269,7 +269,7 @@ static const struct argument {
 	/* Which format RabbitMQ keeps the queue's index in: no client can see it, so both are taken. */
 	{ "x-queue-version", check_version, CLASSIC, .policy = "queue-version" },
 	{ "x-single-active-consumer", check_bool, CLASSIC | QUORUM, .policy = NULL,
-	    SETS(single_active), .is_later = true },
+	    SETS(single_active) },
 	{ "x-queue-type", check_type, EVERY, .policy = NULL, .words = type_words, SETS(type) },
 	/* How many nodes of a cluster hold the queue, and where its leader is: there is one. */
 	{ "x-quorum-initial-group-size", check_group_size, QUORUM, .policy = NULL },

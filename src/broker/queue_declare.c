@@ -12,6 +12,7 @@
 #include "broker/persist.h"
 #include "broker/queue_priv.h"
 #include "broker/quorum.h"
+#include "broker/single_active.h"
 #include "broker/table.h"
 #include "broker/vhost.h"
 
@@ -107,6 +108,7 @@ make(struct vhost *vh, const struct queue_spec *spec, struct client *client, uin
 	q->expiry.fire = queue_on_expiry;
 	TAILQ_INIT(&q->consumers);
 	takers_init(&q->takers);
+	single_active_init(q);
 	LIST_INIT(&q->bindings);
 	if (q->exclusive && client != NULL) {
 		q->owner = client;

@@ -9,6 +9,7 @@
 #include "broker/client.h"
 #include "broker/dead_letter.h"
 #include "broker/queue.h"
+#include "broker/single_active.h"
 #include "broker/unacked.h"
 
 enum {
@@ -202,14 +203,17 @@ count_settled(struct queue *q, enum settle how, uint32_t n)
 
 /* The consumer's share. It may live on nothing but these deliveries any more. */
 static inline void
-consumer_settled(struct session *s, struct consumer *k, uint32_t n)
+consumer_settled(struct session *s, struct queue *q, struct consumer *k, uint32_t n)
 {
 	assert(k->unacked >= n && s->limited >= n);
 	k->unacked -= n;
 	s->limited -= n;
 	if (unlikely(k->session == NULL)) {
-		if (k->unacked == 0)
+		if (k->unacked == 0) {
+			if (q->single != NULL)
+				single_active_settled(q, k);
 			consumer_free(k);
+		}
 	} else if (!k->is_ready) {
 		/* Behind the others, so that consumers of several queues take turns. */
 		session_wait_no_more(k);
@@ -229,7 +233,7 @@ batch_end(struct batch *b)
 	if (settle_returns(b->how) && !b->q->is_deleted)
 		queue_returned_done(b->q);
 	if (b->k != NULL)
-		consumer_settled(b->s, b->k, b->n);
+		consumer_settled(b->s, b->q, b->k, b->n);
 	queue_settled(b->q, b->n);
 	b->n = 0;
 }
@@ -485,6 +489,7 @@ session_fini(struct session *s)
 {
 	struct consumer *k;
 
+	s->is_ending = true;
 	/* First the consumers, so that nothing of what goes back is given to them again. */
 	while ((k = TAILQ_FIRST(&s->consumers)) != NULL) {
 		if (k->is_cancelled) {

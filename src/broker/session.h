@@ -72,6 +72,7 @@ struct session {
 	 * waits, we are in broker->waking. */
 	struct consumer_list waiting;
 	bool is_waking;
+	bool is_ending;			/* all that it holds goes back */
 	/* Hash of the consumers by tag; NULL while they are few. */
 	struct consumer **by_tag;
 	uint32_t tag_slots, tags;	/* tags: consumers in the list */
@@ -87,14 +88,14 @@ struct consumer {
 	int32_t priority;
 	bool no_ack, exclusive, is_cancelled;
 	bool is_unlimited;		/* its session's limit does not hold for it: no_ack, or of a quorum queue */
-	bool is_ready;			/* in queue->takers */
+	bool is_ready;			/* in queue->takers, or waits to be the single active one */
 	bool is_waiting;		/* in session->waiting */
 	bool is_own_limit;		/* limit is limits.unacknowledged: reaching it is logged, once */
 	uint8_t tag_len;
 	uint16_t prefix_len;		/* see prefix */
 	TAILQ_ENTRY(consumer) session_link;	/* in session->consumers, until cancelled was called */
 	TAILQ_ENTRY(consumer) queue_link;	/* in queue->consumers; when the queue is gone, in broker->cancelled */
-	TAILQ_ENTRY(consumer) ready_link;	/* in a level of queue->takers or in session->waiting */
+	TAILQ_ENTRY(consumer) ready_link;	/* in a level of takers or in session->waiting */
 	struct level *level;		/* borrowed: the queue's for our priority; NULL when the queue is gone */
 	struct consumer *tag_next;	/* in a slot of session->by_tag */
 	struct table *arguments;	/* owned, may be NULL */

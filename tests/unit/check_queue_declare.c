@@ -168,7 +168,7 @@ static const struct {
 	    INVALID("x-dead-letter-routing-key", "{unacceptable_type,signedint}") },
 	{ { { "x-single-active-consumer", 'S', "true", 0 } },
 	    INVALID("x-single-active-consumer", "{unacceptable_type,longstr}") },
-	{ { { "x-single-active-consumer", 't', NULL, 1 } }, LATER("x-single-active-consumer") },
+	{ { { "x-single-active-consumer", 't', NULL, 1 } }, NULL },
 	{ { { "x-single-active-consumer", 't', NULL, 0 } }, NULL },
 	{ { { "x-consumer-timeout", 'I', NULL, 5 } }, LATER("x-consumer-timeout") },
 	{ { { "x-queue-master-locator", 'S', "min-masters", 0 } }, NULL },

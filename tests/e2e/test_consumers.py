@@ -1,0 +1,70 @@
+"""What decides which consumer gets a message and for how long it may keep it, across a restart and kill -9 too."""
+# SPDX-License-Identifier: Apache-2.0
+import pytest
+
+from test_durable import again, both, fill
+
+SINGLE = {"x-single-active-consumer": True}
+
+
+def take(chan, count, ack=False):
+    events = [chan.deliver() for _ in range(count)]
+    if ack:
+        for event in events:
+            chan.ack(event.delivery_tag)
+    return [event.body.decode() for event in events]
+
+
+# --------------------------------------------------------------------------
+# x-single-active-consumer
+# --------------------------------------------------------------------------
+@pytest.mark.parametrize("end", ["cancel", "channel", "close", "abort"])
+def test_single_active_moves_on(node, end):
+    this = node()
+    chan = this.raw().channel()
+    chan.declare("q", arguments=SINGLE)
+    conns = [this.raw() for _ in range(3)]
+    one, two, three = (conn.channel() for conn in conns)
+    one.qos(2)
+    tag = one.consume("q")
+    two.consume("q")
+    three.consume("q", arguments={"x-priority": 1})
+    for number in range(4):
+        chan.publish("", "q", str(number))
+    assert take(one, 2) == ["0", "1"]
+    two.expect_nothing(0.1)
+    three.expect_nothing(0.1)
+    if end == "cancel":
+        one.call("basic.cancel", consumer_tag=tag)
+    elif end == "channel":
+        one.close()
+    elif end == "close":
+        conns[0].close()
+    else:
+        conns[0].abort()
+    # What the first one holds stays with its channel after basic.cancel, else it comes first.
+    assert take(three, 2 if end == "cancel" else 4) == (["2", "3"] if end == "cancel" else ["0", "1", "2", "3"])
+    two.expect_nothing(0.1)
+    conns[2].close()
+    assert sorted(take(two, 2 if end == "cancel" else 4)) == \
+        (["2", "3"] if end == "cancel" else ["0", "1", "2", "3"])
+
+
+@both
+def test_single_active_after_a_restart(node, how):
+    this = node()
+    chan = this.raw().channel()
+    chan.declare("q", durable=True, arguments=SINGLE)
+    fill(chan, "q", [str(number) for number in range(10)])
+    one = this.raw().channel()
+    one.qos(5)
+    one.consume("q")
+    assert take(one, 5) == list("01234")
+    one.ack(2, multiple=True)
+    one.sync()
+    again(this, how)
+    one, two = (this.raw().channel() for _ in range(2))
+    one.consume("q")
+    two.consume("q")
+    assert take(one, 8, ack=True) == list("23456789")
+    two.expect_nothing(0.1)
