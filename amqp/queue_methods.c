@@ -9,6 +9,7 @@
 #include "amqp/reply_to.h"
 #include "broker/binding.h"
 #include "broker/exchange.h"
+#include "broker/lease.h"
 #include "broker/permission.h"
 #include "broker/persist.h"
 #include "broker/queue.h"
@@ -86,6 +87,7 @@ queue_on_declare(const struct method_call *call)
 		return err;
 	name = span_of(q->name, q->name_len);
 	name_declared(call->ch, name);
+	lease_renew(q); /* asked for passively it was used, too */
 	if (!args->nowait)
 		send_declare_ok(call, name, q->ready, q->consumer_count, q->durable);
 	return NULL;

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
 #include "broker/broker.h"
@@ -187,6 +188,7 @@ node_store_open(struct node_store *ns, struct loop *l, struct broker *b, const s
 	b->store = ns->store;
 	if (r.next_id > b->next_id)
 		b->next_id = r.next_id;
+	b->now_ms = clock_now_ms(); /* it may have taken long: what begins anew begins now */
 	persist_link(b);
 	ns->positions = loop_watch(l, store_fd(ns->store), on_positions, ns);
 	ns->answers = loop_watch(l, workers_fd(ns->workers), on_answers, ns);

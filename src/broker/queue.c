@@ -10,6 +10,7 @@
 #include "broker/dead_letter.h"
 #include "broker/dedup.h"
 #include "broker/exchange.h"
+#include "broker/lease.h"
 #include "broker/persist.h"
 #include "broker/queue_priv.h"
 #include "broker/quorum.h"
@@ -188,6 +189,8 @@ queue_remove_consumer(struct queue *q, struct consumer *k)
 	/* At once, as in RabbitMQ: whoever asks next, or publishes, finds no queue. */
 	if (q->auto_delete && q->consumer_count == 0)
 		queue_remove(q);
+	else if (q->consumer_count == 0)
+		lease_renew(q);
 }
 
 void
@@ -268,6 +271,7 @@ queue_remove(struct queue *q)
 	queue_tidied(q);
 	dead_letters_drop(q);
 	b->refusing -= q->refuses;
+	lease_fini(q);
 	b->stats.purged += queue_drop_ready(q);
 	b->stats.queues--;
 	b->stats.queues_deleted++;

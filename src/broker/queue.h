@@ -23,6 +23,7 @@
 struct binding;
 struct client;
 struct dedup;
+struct lease;
 struct quorum;
 struct dead_letters;
 struct single_active;
@@ -58,6 +59,7 @@ struct queue {
 						 * longer can: looked at when picked */
 	uint32_t consumer_count;
 	struct consumer *exclusive_consumer;	/* borrowed */
+	struct lease *lease;			/* owned: x-expires; NULL: none */
 	struct single_active *single;		/* owned: x-single-active-consumer; NULL: all consumers are active */
 	struct binding_list bindings;		/* to this queue, the default exchange's left out */
 	struct wheel_node expiry;		/* armed for the head's due time, or earlier */

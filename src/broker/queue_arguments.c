@@ -244,8 +244,7 @@ static const struct argument {
 	enum set_kind kind;
 	bool is_later; /* comes with a later version */
 } arguments[] = {
-	{ "x-expires", check_expires, CLASSIC | QUORUM, .policy = "expires", SETS(expires_ms),
-	    .is_later = true },
+	{ "x-expires", check_expires, CLASSIC | QUORUM, .policy = "expires", SETS(expires_ms) },
 	{ "x-message-ttl", check_ttl, CLASSIC | QUORUM, .policy = "message-ttl", SETS(ttl_ms) },
 	/* its type: check_dead_letter */
 	{ "x-dead-letter-exchange", NULL, CLASSIC | QUORUM, .policy = "dead-letter-exchange",

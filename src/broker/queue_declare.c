@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "broker/dedup.h"
 #include "broker/exchange.h"
+#include "broker/lease.h"
 #include "broker/permission.h"
 #include "broker/persist.h"
 #include "broker/queue_priv.h"
@@ -109,6 +110,7 @@ make(struct vhost *vh, const struct queue_spec *spec, struct client *client, uin
 	TAILQ_INIT(&q->consumers);
 	takers_init(&q->takers);
 	single_active_init(q);
+	lease_init(q);
 	LIST_INIT(&q->bindings);
 	if (q->exclusive && client != NULL) {
 		q->owner = client;
@@ -196,6 +198,8 @@ queue_declare(
 	q = queue_find(vh, spec.name);
 	if (q != NULL) {
 		e = compare(q, &spec, client);
+		if (e == NULL)
+			lease_renew(q);
 	} else {
 		e = check_new(vh, &spec, client);
 		if (e == NULL) {

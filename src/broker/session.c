@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "broker/client.h"
 #include "broker/dead_letter.h"
+#include "broker/lease.h"
 #include "broker/queue.h"
 #include "broker/single_active.h"
 #include "broker/unacked.h"
@@ -99,6 +100,7 @@ enum get
 session_get(
     struct session *s, struct queue *q, bool no_ack, struct entry *e, uint64_t *tag, uint32_t *left)
 {
+	lease_renew(q);
 	if (!queue_pop(q, e)) {
 		if (unlikely(q->ready > 0))
 			return GET_LATER;

@@ -49,6 +49,7 @@
 	X(channels_closed, COUNTER, "channels closed")                                            \
 	X(queues_declared, COUNTER, "queues made")                                                \
 	X(queues_deleted, COUNTER, "queues deleted")                                              \
+	X(queues_expired, COUNTER, "of these, because nobody used them (x-expires)")              \
 	X(errors_channel, COUNTER, "channel errors sent")                                         \
 	X(errors_connection, COUNTER, "connection errors sent")                                   \
 	X(login_failures, COUNTER, "logins refused")                                              \

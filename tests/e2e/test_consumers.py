@@ -1,7 +1,11 @@
 """What decides which consumer gets a message and for how long it may keep it, across a restart and kill -9 too."""
 # SPDX-License-Identifier: Apache-2.0
+import time
+
 import pytest
 
+import wire
+from node import SLOW, wait_for
 from test_durable import again, both, fill
 
 SINGLE = {"x-single-active-consumer": True}
@@ -68,3 +72,57 @@ def test_single_active_after_a_restart(node, how):
     two.consume("q")
     assert take(one, 8, ack=True) == list("23456789")
     two.expect_nothing(0.1)
+
+
+# --------------------------------------------------------------------------
+# x-expires
+# --------------------------------------------------------------------------
+def exists(this, name):
+    chan = this.raw().channel()
+    try:
+        chan.call("queue.declare", queue=name, passive=True)
+    except wire.ChannelClosed as refused:
+        assert refused.code == 404
+        return False
+    return True
+
+
+def queues(this):
+    return this.overview()["object_totals"]["queues"]
+
+
+@both
+def test_expires_begins_anew_with_the_node(node, how):
+    this = node()
+    chan = this.raw().channel()
+    chan.declare("q", durable=True, arguments={"x-expires": 3000 * SLOW})
+    fill(chan, "q", ["m"])
+    time.sleep(2 * SLOW)
+    again(this, how)
+    time.sleep(2 * SLOW)
+    assert queues(this) == 1        # 4 s since it was declared
+    assert this.raw().channel().drain("q") == ["m"]
+    wait_for(lambda: queues(this) == 0, 20 * SLOW)
+    again(this, how)
+    assert not exists(this, "q")
+
+
+def test_expires_of_many(node):
+    """They go at about the same time, and the node answers others meanwhile."""
+    this = node()
+    chan = this.raw().channel()
+    chan.declare("other")
+    many = 20000 // SLOW
+    for number in range(many):
+        chan.send("queue.declare", queue="q%d" % number, passive=False, durable=False, exclusive=False,
+                  auto_delete=False, nowait=True, arguments={"x-expires": 2000})
+    chan.sync()
+    worst = 0
+    deadline = time.monotonic() + 60 * SLOW
+    while queues(this) > 1:
+        assert time.monotonic() < deadline
+        before = time.monotonic()
+        chan.get("other")
+        worst = max(worst, time.monotonic() - before)
+        time.sleep(0.005)
+    assert worst < 0.5 * SLOW
