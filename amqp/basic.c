@@ -36,6 +36,8 @@ basic_on_qos(const struct method_call *call)
 
 /* --- consume, cancel ---------------------------------------------------- */
 
+#define TIMEOUT_MAX_MS INT64_C(315360000000) /* ten years, the bound of all times in arguments */
+
 static const struct error *
 foreign(const struct queue *q, const char *argument)
 {
@@ -44,23 +46,46 @@ foreign(const struct queue *q, const char *argument)
 	    q->name, q->vhost->name, q->quorum != NULL ? "quorum" : "classic");
 }
 
-/* What RabbitMQ knows of arguments of a consumer; others mean nothing. */
+/* Hermes' own (RabbitMQ has it for queues): how long a delivery may stay unacknowledged; 0: for ever. */
 static const struct error *
-check_arguments(const struct queue *q, const struct table *arguments, int32_t *priority)
+check_timeout(const struct queue *q, struct consumer_spec *spec, struct span raw)
 {
-	struct span raw = table_span(arguments);
 	struct field f;
 
-	*priority = 0;
+	if (!table_find(raw, "x-consumer-timeout", &f))
+		return NULL;
+	if (!field_is_integer(&f))
+		return error_make(E_PRECONDITION_FAILED,
+		    "invalid arg 'x-consumer-timeout' for queue '%s' in vhost '%s': "
+		    "\"expected integer, got %s\"",
+		    q->name, q->vhost->name, field_type_name(&f));
+	if (f.integer < 0 || f.integer > TIMEOUT_MAX_MS)
+		return error_make(E_PRECONDITION_FAILED,
+		    "invalid arg 'x-consumer-timeout' for queue '%s' in vhost '%s': {%s,%" PRId64
+		    "}",
+		    q->name, q->vhost->name, f.integer < 0 ? "value_negative" : "value_too_large",
+		    f.integer);
+	spec->has_timeout = true;
+	spec->timeout_ms = (uint64_t)f.integer;
+	return NULL;
+}
+
+/* What RabbitMQ knows of arguments of a consumer; others mean nothing. */
+static const struct error *
+check_arguments(const struct queue *q, struct consumer_spec *spec)
+{
+	struct span raw = table_span(spec->arguments);
+	struct field f;
+
 	if (table_find(raw, "x-priority", &f)) {
 		if (!field_is_integer(&f))
 			return error_make(E_PRECONDITION_FAILED,
 			    "invalid arg 'x-priority' for queue '%s' in vhost '%s': "
 			    "\"expected integer, got %s\"",
 			    q->name, q->vhost->name, field_type_name(&f));
-		*priority = f.integer > INT32_MAX   ? INT32_MAX
-		            : f.integer < INT32_MIN ? INT32_MIN
-		                                    : (int32_t)f.integer;
+		spec->priority = f.integer > INT32_MAX   ? INT32_MAX
+		                 : f.integer < INT32_MIN ? INT32_MIN
+		                                         : (int32_t)f.integer;
 	}
 	if (table_find(raw, "x-cancel-on-ha-failover", &f) && q->quorum != NULL)
 		return foreign(q, "x-cancel-on-ha-failover");
@@ -71,10 +96,7 @@ check_arguments(const struct queue *q, const struct table *arguments, int32_t *p
 		    q->name, q->vhost->name, field_type_name(&f));
 	if (table_find(raw, "x-stream-offset", &f))
 		return foreign(q, "x-stream-offset");
-	if (table_find(raw, "x-consumer-timeout", &f))
-		return error_make(E_NOT_IMPLEMENTED,
-		    "consumer argument 'x-consumer-timeout' comes with a later version of Hermes");
-	return NULL;
+	return check_timeout(q, spec, raw);
 }
 
 static const struct error *
@@ -88,15 +110,15 @@ consume(struct channel *ch, struct queue *q, const amqp_basic_consume_t *args, s
 	struct consumer *k;
 	const struct error *err = name_table(&args->arguments, &arguments);
 
+	spec.arguments = arguments;
 	if (err == NULL)
-		err = check_arguments(q, arguments, &spec.priority);
+		err = check_arguments(q, &spec);
 	if (err == NULL) {
 		put_be16(prefix + 1, ch->id);
 		put_be32(prefix + FRAME_HEAD, AMQP_BASIC_DELIVER_METHOD);
 		prefix[FRAME_HEAD + 4] = (uint8_t)tag.n;
 		memcpy(prefix + FRAME_HEAD + 5, tag.p, tag.n);
 		spec.prefix = span_of(prefix, FRAME_HEAD + 5 + tag.n);
-		spec.arguments = arguments;
 		err = session_consume(&ch->session, q, &spec, &k);
 	}
 	table_free(&arguments);

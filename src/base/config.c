@@ -129,13 +129,14 @@ const struct cfg_key cfg_keys[] = {
 	{ CFG("limits.unacknowledged", unacknowledged), NUMBER, .def = "65535", .min = 1,
 	    .max = 1000000000,
 	    .text = "Unacknowledged deliveries of a consumer whose client set no prefetch." },
-	{ LATER("limits.consumer_timeout", "0",
-	      "the time limit for acknowledgements comes with a later version"),
-	    .text = "How long a delivery may stay unacknowledged; 0: for ever." },
 	{ CFG("limits.quorum_delivery_limit", quorum_delivery_limit), NUMBER, .def = "0",
 	    .max = 1000000000,
 	    .text = "How often a message of a quorum queue that has no x-delivery-limit may come "
 	            "back; 0: no limit." },
+	{ CFG("limits.consumer_timeout", consumer_timeout_ms), MS, .def = "0", .max = 315360000000,
+	    .text = "How long a delivery may stay unacknowledged, where neither consumer nor queue "
+	            "says so (x-consumer-timeout): then the consumer is cancelled and the message "
+	            "goes back. 0: for ever." },
 	{ CFG("limits.handshake", handshake_ms), MS, .def = "10s", .min = 100, .max = 600000,
 	    .text = "Time that a client has from connecting to connection.open." },
 	{ CFG("limits.output", output), SIZE, .def = "1MiB", .min = KIB(16), .max = GIB(1),

@@ -6,6 +6,7 @@
 #include "base/config.h"
 #include "base/mem.h"
 #include "broker/client.h"
+#include "broker/consumer_timeout.h"
 #include "broker/hash.h"
 #include "broker/queue.h"
 #include "broker/quorum.h"
@@ -120,6 +121,7 @@ session_consume(
 		.tag_len = (uint8_t)spec->tag.n,
 		.prefix_len = (uint16_t)spec->prefix.n };
 	memcpy(k->prefix, spec->prefix.p, spec->prefix.n);
+	k->timeout_ms = spec->has_timeout ? spec->timeout_ms : consumer_timeout_of(q);
 	k->limit = s->prefetch;
 	if (k->limit == 0 && !k->no_ack) {
 		k->limit = s->broker->cfg->unacknowledged;

@@ -182,15 +182,40 @@ unlink_consumer(struct queue *q, struct consumer *k)
 	k->queue = NULL;
 }
 
-void
-queue_remove_consumer(struct queue *q, struct consumer *k)
+/* A consumer of q went. */
+static void
+one_less(struct queue *q)
 {
-	unlink_consumer(q, k);
 	/* At once, as in RabbitMQ: whoever asks next, or publishes, finds no queue. */
 	if (q->auto_delete && q->consumer_count == 0)
 		queue_remove(q);
 	else if (q->consumer_count == 0)
 		lease_renew(q);
+}
+
+void
+queue_remove_consumer(struct queue *q, struct consumer *k)
+{
+	unlink_consumer(q, k);
+	one_less(q);
+}
+
+/* Clients are told from broker_run. Until then a consumer stays in its session's list, but is not found there. */
+static void
+put_cancelled(struct queue *q, struct consumer *k)
+{
+	unlink_consumer(q, k);
+	k->session->consumer_count--;
+	TAILQ_INSERT_TAIL(&q->broker->cancelled, k, queue_link);
+}
+
+void
+queue_cancel_consumer(struct consumer *k)
+{
+	struct queue *q = k->queue;
+
+	put_cancelled(q, k);
+	one_less(q);
 }
 
 void
@@ -231,17 +256,13 @@ queue_delete(struct queue *q, bool if_unused, bool if_empty, uint32_t *messages)
 	return NULL;
 }
 
-/* Clients are told from broker_run. Until then a consumer stays in its session's list, but is not found there. */
 static void
 cancel_consumers(struct queue *q)
 {
 	struct consumer *k;
 
-	while ((k = TAILQ_FIRST(&q->consumers)) != NULL) {
-		unlink_consumer(q, k);
-		k->session->consumer_count--;
-		TAILQ_INSERT_TAIL(&q->broker->cancelled, k, queue_link);
-	}
+	while ((k = TAILQ_FIRST(&q->consumers)) != NULL)
+		put_cancelled(q, k);
 }
 
 void

@@ -122,6 +122,7 @@ void queue_settled(struct queue *q, uint32_t n);	/* n deliveries no longer wait:
  * one that cannot for a reason of its own is in neither. */
 void queue_add_consumer(struct queue *q, struct consumer *k);
 void queue_remove_consumer(struct queue *q, struct consumer *k);	/* with the last one goes an auto-delete queue */
+void queue_cancel_consumer(struct consumer *k); /* the same on our side: it comes on broker->cancelled */
 void consumer_wake(struct consumer *k);		/* it may be able to take again: into takers, or behind those that wait */
 void queue_add_taker(struct queue *q, struct consumer *k);	/* for session.c: it can; the queue becomes runnable */
 static inline bool consumer_can_take(const struct consumer *k);

@@ -280,8 +280,8 @@ static const struct argument {
 	{ "x-queue-leader-locator", check_leader_locator, QUORUM | STREAM,
 	    .policy = "queue-leader-locator" },
 	{ "x-queue-master-locator", check_locator, CLASSIC, .policy = "queue-master-locator" },
-	{ "x-consumer-timeout", NULL, CLASSIC | QUORUM, .policy = "consumer-timeout",
-	    SETS(consumer_timeout_ms), .is_later = true },
+	{ "x-consumer-timeout", check_ttl, CLASSIC | QUORUM, .policy = "consumer-timeout",
+	    SETS(consumer_timeout_ms) },
 	/* What confirms of the queue's messages wait for, in place of store.sync. */
 	{ "x-sync", check_sync, EVERY, .policy = NULL },
 	/* How many keys are remembered, and for how long. */

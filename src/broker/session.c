@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "broker/client.h"
 #include "broker/dead_letter.h"
+#include "broker/consumer_timeout.h"
 #include "broker/lease.h"
 #include "broker/queue.h"
 #include "broker/single_active.h"
@@ -28,6 +29,7 @@ session_init(struct session *s, struct client *c, const struct session_ops *ops)
 	s->unacked.low = s->unacked.next = 1;
 	TAILQ_INIT(&s->consumers);
 	TAILQ_INIT(&s->waiting);
+	consumer_timeout_init(s);
 	LIST_INSERT_HEAD(&c->sessions, s, link);
 	s->broker->stats.channels++;
 	s->broker->stats.channels_opened++;
@@ -64,6 +66,7 @@ put_waiting(
 	u->e = *e;
 	u->consumer = k;
 	u->queue = q;
+	u->at_ms = q->broker->now_ms;
 	queue_entry_given(q, e);
 	q->unacked++;
 	q->broker->stats.messages_unacknowledged++;
@@ -86,6 +89,7 @@ session_deliver(struct consumer *k, struct queue *q, struct entry *e)
 		return;
 	}
 	put_waiting(s, q, k, e, tag);
+	consumer_timeout_watch(s, q->broker->now_ms, k->timeout_ms);
 	q->stats.deliver++;
 	q->broker->stats.deliver++;
 	k->unacked++;
@@ -118,6 +122,7 @@ session_get(
 		return GET_GOT;
 	}
 	put_waiting(s, q, NULL, e, *tag);
+	consumer_timeout_watch(s, q->broker->now_ms, consumer_timeout_of(q));
 	msg_ref(e->m);
 	q->stats.get++;
 	q->broker->stats.get++;
@@ -330,16 +335,20 @@ session_settle(struct session *s, uint64_t tag, bool multiple, enum settle how)
 	struct unacked *u;
 
 	if (multiple && tag == 0) {
+		rangeset_clear(&s->taken);
 		settle_up_to(s, UINT64_MAX - 1, how);
 		return NULL;
 	}
 	u = unacked_find(&s->unacked, tag);
-	if (unlikely(u == NULL))
+	if (unlikely(u == NULL || s->taken.n > 0) && !consumer_timeout_took(s, tag, multiple) &&
+	    u == NULL)
 		return unknown_tag(tag);
 	if (multiple) {
 		settle_up_to(s, tag, how);
 		return NULL;
 	}
+	if (unlikely(u == NULL))
+		return NULL;
 	batch_add(&b, u);
 	forget_one(&s->unacked, tag);
 	batch_end(&b);
@@ -394,11 +403,13 @@ session_take(struct session *s, uint64_t tag, bool multiple, struct unacked_set 
 {
 	struct unacked *u = unacked_find(&s->unacked, tag);
 
-	if (u == NULL && (tag != 0 || !multiple))
+	uint64_t to = tag == 0 && multiple ? UINT64_MAX - 1 : tag;
+
+	if (!consumer_timeout_took(s, to, multiple) && u == NULL && to == tag)
 		return unknown_tag(tag);
 	if (multiple) {
-		take_up_to(s, tag == 0 ? UINT64_MAX - 1 : tag, out);
-	} else {
+		take_up_to(s, to, out);
+	} else if (u != NULL) {
 		set_add(out, u);
 		forget_one(&s->unacked, tag);
 	}
@@ -417,6 +428,7 @@ session_settle_taken(struct session *s, struct unacked *u, enum settle how)
 void
 session_put_back(struct session *s, struct unacked_set *set)
 {
+	consumer_timeout_watch_set(s, set);
 	unacked_put_back(&s->unacked, set->item, set->count);
 	free(set->item);
 	*set = (struct unacked_set){ 0 };
@@ -501,6 +513,7 @@ session_fini(struct session *s)
 			session_cancel(s, k);
 		}
 	}
+	consumer_timeout_fini(s);
 	if (s->is_waking)
 		TAILQ_REMOVE(&s->broker->waking, s, waking_link);
 	if (unlikely(session_must_wait(s)))

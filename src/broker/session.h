@@ -14,6 +14,8 @@
 
 #include "base/attr.h"
 #include "base/bytes.h"
+#include "base/rangeset.h"
+#include "base/wheel.h"
 #include "broker/broker.h"
 #include "broker/error.h"
 #include "broker/msg.h"
@@ -36,7 +38,7 @@ struct session_ops {
 	/* Append the delivery to the session's output. Calls nothing of the broker but msg_ref/msg_unref; the entry's
 	 * reference stays the caller's. May set client->output_full. */
 	void (*deliver)(struct consumer *k, const struct entry *e, uint64_t tag);
-	/* The consumer was cancelled because its queue is gone (called from broker_run, never from a call of the
+	/* The consumer was cancelled: its queue is gone, or it held a delivery for too long (called from broker_run, never from a call of the
 	 * session): tell the client. The consumer is freed after that. */
 	void (*cancelled)(struct consumer *k);
 };
@@ -46,6 +48,7 @@ struct unacked {	/* a delivery that waits */
 	struct consumer *consumer;	/* NULL: basic.get. Counted in its `unacked`, so it lives as long as we wait */
 	struct queue *queue;		/* counted in its `unacked`: one that was deleted stays until its last one is settled */
 	uint64_t tag;			/* needed by tx and by the sorted array */
+	uint64_t at_ms;			/* when it was delivered */
 };
 
 struct unacked_ring {
@@ -76,6 +79,11 @@ struct session {
 	/* Hash of the consumers by tag; NULL while they are few. */
 	struct consumer **by_tag;
 	uint32_t tag_slots, tags;	/* tags: consumers in the list */
+	/* consumer_timeout.c */
+	struct wheel_node watch;	/* armed while a delivery may become late */
+	uint64_t timeout_least_ms;	/* the shortest time that any of them has; 0: none has one */
+	uint64_t watch_tag, watch_due_ms; /* the walk that is under way: where it goes on, 0: none; the earliest due seen */
+	struct rangeset taken;		/* tags of late ones, which are not acknowledged yet */
 	TAILQ_ENTRY(session) waking_link;
 	LIST_ENTRY(session) link;	/* in client->sessions */
 };
@@ -85,6 +93,7 @@ struct consumer {
 	struct session *session;
 	struct queue *queue;		/* borrowed; NULL when the queue is gone */
 	uint32_t unacked, limit;	/* limit 0: none */
+	uint64_t timeout_ms;		/* how long it may hold a delivery; 0: for ever */
 	int32_t priority;
 	bool no_ack, exclusive, is_cancelled;
 	bool is_unlimited;		/* its session's limit does not hold for it: no_ack, or of a quorum queue */
@@ -128,7 +137,9 @@ struct consumer_spec {
 	struct span prefix;		/* with the tag: 11 + 1 + tag */
 	struct span tag;
 	bool no_ack, exclusive;
+	bool has_timeout;		/* timeout_ms is given; else it is the queue's, or the node's */
 	int32_t priority;
+	uint64_t timeout_ms;
 	const struct table *arguments;
 };
 const struct error *session_consume(struct session *s, struct queue *q, const struct consumer_spec *spec,

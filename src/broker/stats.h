@@ -54,6 +54,8 @@
 	X(errors_connection, COUNTER, "connection errors sent")                                   \
 	X(login_failures, COUNTER, "logins refused")                                              \
 	X(route_cache_misses, COUNTER, "routes that no cache had")                                \
+	X(consumer_timeouts, COUNTER, "consumers cancelled because they held a delivery for too long") \
+	X(late, COUNTER, "deliveries taken back because they were not acknowledged in time")      \
 	X(connections, GAUGE, "open connections")                                                 \
 	X(channels, GAUGE, "open channels")                                                       \
 	X(consumers, GAUGE, "consumers")                                                          \

@@ -14,7 +14,7 @@
 
 enum {
 	RING_MIN = 16,
-	RING_KEPT = 1024, /* slots of an empty ring that is not freed: 56 KiB */
+	RING_KEPT = 1024, /* slots of an empty ring that is not freed: 64 KiB */
 	SPARSE = 4
 };
 

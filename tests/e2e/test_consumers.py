@@ -6,7 +6,7 @@ import pytest
 
 import wire
 from node import SLOW, wait_for
-from test_durable import again, both, fill
+from test_durable import again, barrier, both, fill
 
 SINGLE = {"x-single-active-consumer": True}
 
@@ -65,7 +65,7 @@ def test_single_active_after_a_restart(node, how):
     one.consume("q")
     assert take(one, 5) == list("01234")
     one.ack(2, multiple=True)
-    one.sync()
+    barrier(one)
     again(this, how)
     one, two = (this.raw().channel() for _ in range(2))
     one.consume("q")
@@ -126,3 +126,110 @@ def test_expires_of_many(node):
         worst = max(worst, time.monotonic() - before)
         time.sleep(0.005)
     assert worst < 0.5 * SLOW
+
+
+# --------------------------------------------------------------------------
+# consumer timeout
+# --------------------------------------------------------------------------
+TIMEOUT = {"x-consumer-timeout": 1000}
+
+
+def timed_out(this, count=1):
+    return this.await_log(r"did not acknowledge a message within", timeout=20 * SLOW, count=count)
+
+
+@pytest.mark.parametrize("where", ["consumer", "queue", "node"])
+def test_consumer_timeout(node, where):
+    """The consumer is cancelled, its late message goes to another one, everything else stays as it was."""
+    this = node("limits:\n  consumer_timeout: 1s\n" if where == "node" else "")
+    chan = this.raw().channel()
+    chan.declare("q", durable=True, arguments=TIMEOUT if where == "queue" else None)
+    chan.declare("other", durable=True)
+    slow = this.raw().channel()
+    slow.qos(1)
+    tag = slow.consume("q", arguments=TIMEOUT if where == "consumer" else None)
+    never = slow.consume("other", arguments={"x-consumer-timeout": 0})
+    chan.publish("", "other", "kept")
+    chan.publish("", "q", "late")
+    held = {event.body: event.delivery_tag for event in (slow.deliver(), slow.deliver())}
+    assert slow.expect("basic.cancel", timeout=20 * SLOW).consumer_tag == tag
+    timed_out(this)
+    line = [line for line in this.log.splitlines() if "did not acknowledge" in line][0]
+    assert "'%s' of queue 'q'" % tag in line and "guest@/" in line
+    event = chan.get_wait("q", no_ack=False)
+    assert (event.body, event.redelivered) == (b"late", True)
+    chan.ack(event.delivery_tag)
+    slow.ack(held[b"late"])             # too late, and no harm done
+    slow.ack(held[b"kept"])
+    chan.publish("", "other", "more")
+    event = slow.deliver()
+    assert (event.body, event.consumer_tag) == (b"more", never)
+    slow.sync()
+    assert chan.counts("q") == (0, 0)
+
+
+def test_consumer_timeout_unknown_tags_stay_unknown(node):
+    this = node()
+    chan = this.raw().channel()
+    chan.declare("q")
+    chan.consume("q", arguments=TIMEOUT)
+    chan.publish("", "q", "late")
+    late = chan.deliver().delivery_tag
+    chan.expect("basic.cancel", timeout=20 * SLOW)
+    chan.nack(late)
+    chan.sync()
+    chan.ack(late)
+    chan.expect_close(406)
+
+
+def test_consumer_timeout_of_a_client_that_cannot_be_told(node):
+    """Without the capability consumer_cancel_notify nothing is said; the message goes on all the same."""
+    this = node()
+    conn = wire.Conn("127.0.0.1", this.port)
+    conn.start()
+    conn.start_ok("guest", "guest", properties={})
+    conn.await_tune()
+    conn.tune_ok()
+    conn.call("connection.open", virtual_host="/")
+    chan = conn.channel()
+    chan.declare("q")
+    chan.consume("q", arguments=TIMEOUT)
+    chan.publish("", "q", "late")
+    chan.deliver()
+    timed_out(this)
+    chan.expect_nothing(0.2)
+    assert chan.get_wait("q").body == b"late"
+    conn.abort()
+
+
+def test_consumer_timeout_with_pika(node):
+    """What a user sees of it."""
+    this = node()
+    with this.pika() as conn:
+        chan = conn.channel()
+        chan.queue_declare("q", arguments=TIMEOUT)
+        chan.basic_publish("", "q", b"m")
+        got = []
+        for method, _, body in chan.consume("q", inactivity_timeout=20 * SLOW):
+            if method is None:
+                break           # the consumer was cancelled
+            got.append((method.redelivered, body))
+        assert got == [(False, b"m")]
+        assert chan.is_open
+        got = chan.basic_get("q", auto_ack=True)
+        assert (got[0].redelivered, got[2]) == (True, b"m")
+
+
+@both
+def test_late_messages_are_redelivered_after_a_restart(node, how):
+    this = node()
+    chan = this.raw().channel()
+    chan.declare("q", durable=True, arguments=TIMEOUT)
+    fill(chan, "q", ["late"])
+    chan.consume("q")
+    chan.deliver()
+    chan.expect("basic.cancel", timeout=20 * SLOW)
+    barrier(chan)
+    again(this, how)
+    event = this.raw().channel().get_wait("q", no_ack=False)
+    assert (event.body, event.redelivered) == (b"late", True)

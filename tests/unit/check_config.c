@@ -122,7 +122,7 @@ START_TEST(every_bound_holds)
 		    k->parse == cfg_parse_free)
 			continue;
 		/* seconds and milliseconds are told apart by their unit; sizes and numbers are plain */
-		const char *unit = strcmp(k->path, "limits.handshake") == 0 ? "ms" : "";
+		const char *unit = k->parse == cfg_parse_ms ? "ms" : "";
 
 		snprintf(text, sizeof text, "%" PRIu64 "%s", k->min, unit);
 		ck_assert_msg(config_set(&c, k, text, err), "%s", err);

@@ -48,10 +48,9 @@ static const struct {
 	    "PRECONDITION_FAILED - invalid arg 'x-stream-offset' for queue 'q' in vhost '/' of "
 	    "queue "
 	    "type rabbit_classic_queue" },
-	{ 1, AMQP_BASIC_CONSUME_METHOD, SPAN_LIT(CONSUME("\30", "\22x-consumer-timeoutI\0\0\0\1")),
-	    "NOT_IMPLEMENTED - consumer argument 'x-consumer-timeout' comes with a later version "
-	    "of "
-	    "Hermes" },
+	{ 1, AMQP_BASIC_CONSUME_METHOD, SPAN_LIT(CONSUME("\30", "\22x-consumer-timeoutI\377\377\377\377")),
+	    "PRECONDITION_FAILED - invalid arg 'x-consumer-timeout' for queue 'q' in vhost '/': "
+	    "{value_negative,-1}" },
 	{ 2048, AMQP_CHANNEL_OPEN_METHOD, SPAN_LIT("\0"),
 	    "NOT_ALLOWED - channel number 2048 is above channel_max (2047)" },
 };
