@@ -25,6 +25,8 @@ amqp_new(struct loop *l, struct broker *b, const struct config *cfg, const char 
 	a->version = version;
 	LIST_INIT(&a->connections);
 	LIST_INIT(&a->dead);
+	LIST_INIT(&a->leaving);
+	TAILQ_INIT(&a->ending);
 	TAILQ_INIT(&a->confirming);
 	TAILQ_INIT(&a->confirm_runs[false]);
 	TAILQ_INIT(&a->confirm_runs[true]);
@@ -57,6 +59,27 @@ send_confirms(struct amqp *a)
 		channel_send_confirms(ch);
 }
 
+/* What the ends of channels and connections have left to do, as far as a turn allows. True: there is more. */
+static bool
+end_some(struct amqp *a)
+{
+	struct connection *c;
+	struct channel *ch;
+
+	while ((ch = TAILQ_FIRST(&a->ending)) != NULL) {
+		if (!session_end(&ch->session))
+			return true;
+		channel_ended(ch);
+	}
+	while ((c = LIST_FIRST(&a->leaving)) != NULL) {
+		if (!client_leave(&c->client))
+			return true;
+		LIST_REMOVE(c, leaving_link);
+		c->is_leaving = false;
+	}
+	return false;
+}
+
 bool
 amqp_run(struct amqp *a)
 {
@@ -65,6 +88,7 @@ amqp_run(struct amqp *a)
 	a->turn++;
 	confirm_wait_run(a);
 	more = parked_run(a);
+	more |= end_some(a);
 	send_confirms(a);
 	return more;
 }
@@ -72,15 +96,22 @@ amqp_run(struct amqp *a)
 void
 amqp_reap(struct amqp *a)
 {
-	struct connection *c;
-	struct channel *ch;
+	struct channel **chp = &a->dead_channels, *ch;
+	struct connection *c, *next;
 
-	while ((ch = a->dead_channels) != NULL) {
-		a->dead_channels = ch->dead_next;
+	while ((ch = *chp) != NULL) {
+		if (ch->is_ending) {
+			chp = &ch->dead_next;
+			continue;
+		}
+		*chp = ch->dead_next;
 		channel_free(&ch);
 	}
-	while ((c = LIST_FIRST(&a->dead)) != NULL)
-		connection_free(&c);
+	for (c = LIST_FIRST(&a->dead); c != NULL; c = next) {
+		next = LIST_NEXT(c, link);
+		if (c->ending == 0 && !c->is_leaving)
+			connection_free(&c);
+	}
 }
 
 void
@@ -122,7 +153,10 @@ amqp_free(struct amqp **ap)
 	*ap = NULL;
 	while ((c = LIST_FIRST(&a->connections)) != NULL)
 		connection_finish(c, false, "the node stops");
+	while (end_some(a))
+		a->broker->ended = 0;
 	amqp_reap(a);
+	assert(LIST_EMPTY(&a->dead) && a->dead_channels == NULL);
 	assert(TAILQ_EMPTY(&a->confirming));
 	for (unsigned i = 0; i < PARK_REASONS; i++)
 		assert(TAILQ_EMPTY(&a->parked[i]));

@@ -23,6 +23,7 @@ LIST_HEAD(connection_list, connection);
 TAILQ_HEAD(confirming_list, channel);
 TAILQ_HEAD(confirm_run_list, confirm_run);
 TAILQ_HEAD(parked_list, channel);
+TAILQ_HEAD(ending_list, channel);
 
 /* What a parked channel waits for (park.h). */
 enum park_reason {
@@ -45,6 +46,9 @@ struct amqp {
 	struct connection_list connections;	/* owned */
 	struct connection_list dead;		/* freed by amqp_reap */
 	struct channel *dead_channels;		/* the same; chained by dead_next */
+	struct ending_list ending;		/* channels whose sessions end in the turns to come */
+	struct connection_list leaving;		/* connections whose exclusive queues go, after that */
+	bool is_replaying;			/* frames of a parked channel are handled: none can be shown again */
 	struct confirming_list confirming;	/* channels with confirms to send this turn */
 	struct confirm_run_list confirm_runs[2];	/* owned: wait for [false] the written, [true] the durable position */
 	struct confirm_run_list spare_runs;	/* owned */

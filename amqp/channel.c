@@ -57,13 +57,36 @@ channel_end_session(struct channel *ch)
 	content_drop(ch);
 	reply_to_cancel(ch);
 	tx_free(ch); /* its settlements are open again before the session gives them back */
-	session_fini(&ch->session);
 	confirms_fini(&ch->confirms);
 	free(ch->memo);
 	ch->memo = NULL;
 	free(ch->last_queue);
 	ch->last_queue = NULL;
 	ch->last_queue_len = 0;
+	if (likely(session_end(&ch->session)))
+		return;
+	ch->is_ending = true;
+	ch->conn->ending++;
+	TAILQ_INSERT_TAIL(&ch->conn->amqp->ending, ch, ending_link);
+}
+
+void
+channel_ended(struct channel *ch)
+{
+	ch->is_ending = false;
+	ch->conn->ending--;
+	TAILQ_REMOVE(&ch->conn->amqp->ending, ch, ending_link);
+}
+
+bool
+channel_must_wait(struct channel *ch)
+{
+	if (ch->conn->amqp->is_replaying)
+		return false;
+	channel_end_session(ch);
+	if (ch->is_ending)
+		transport_again(ch->conn->io);
+	return ch->is_ending;
 }
 
 void
@@ -73,6 +96,10 @@ channel_free(struct channel **chp)
 
 	*chp = NULL;
 	channel_end_session(ch);
+	if (ch->is_ending) {
+		session_fini(&ch->session);
+		channel_ended(ch);
+	}
 	free(ch);
 }
 
@@ -131,6 +158,6 @@ on_cancelled(struct consumer *k)
 		.nowait = 1,
 	};
 
-	if (ch->state == CHANNEL_OPEN && ch->conn->client.cancel_notify)
+	if (ch->state == CHANNEL_OPEN && !ch->is_ended && ch->conn->client.cancel_notify)
 		park_behind_answer(ch, AMQP_BASIC_CANCEL_METHOD, &args);
 }

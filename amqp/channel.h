@@ -62,6 +62,7 @@ struct channel {
 	uint16_t last_queue_len;
 	bool is_confirming, is_parked;
 	bool is_ended; /* channel_end_session() was called: only the number is still in use */
+	bool is_ending; /* then: its session goes in the turns to come (amqp->ending) */
 	enum park_reason parked_for; /* while is_parked */
 	struct parked parked;
 	struct store_wait parked_until; /* PARK_WRITTEN, PARK_DURABLE */
@@ -69,7 +70,7 @@ struct channel {
 	struct op_lane lag; /* one of those */
 	uint64_t loads;                 /* PARK_LOAD: broker->loads when it was parked */
 	uint64_t alarm; /* the memory alarm (memory.alarms) that session.allowance belongs to */
-	TAILQ_ENTRY(channel) confirming_link, parked_link;
+	TAILQ_ENTRY(channel) confirming_link, parked_link, ending_link;
 	struct channel *dead_next; /* amqp->dead_channels: closed, freed at the end of the turn */
 };
 
@@ -85,8 +86,11 @@ struct channel *channel_new(struct connection *c, uint16_t id);
  * the table. */
 void channel_free(struct channel **chp);
 /* The broker's side ends (deliveries requeued, consumers gone) while the protocol's waits for
- * close-ok. */
+ * close-ok. Where it has very many consumers it is_ending for some turns. */
 void channel_end_session(struct channel *ch);
+void channel_ended(struct channel *ch); /* for amqp.c: now it is over */
+/* Before channel.close is answered. True: not all is gone, and the frame is to be shown again. */
+bool channel_must_wait(struct channel *ch);
 
 /* One whole frame of content that is due (content_state); size is the payload's. The refusal is
  * one of basic.publish. */

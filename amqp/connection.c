@@ -109,6 +109,8 @@ connection_free(struct connection **cp)
 	for (uint32_t i = 0; i < c->channel_slots; i++)
 		if (c->channel[i] != NULL)
 			channel_free(&c->channel[i]);
+	assert(c->ending == 0 && !c->is_leaving);
+	client_fini(&c->client);
 	LIST_REMOVE(c, link);
 	free(c->channel);
 	free(c->early_error);
@@ -143,6 +145,16 @@ connection_set_state(struct connection *c, enum connection_state to)
 	c->client.state = states[to].shown;
 }
 
+static void
+leave(struct connection *c)
+{
+	if (c->is_leaving || (c->ending == 0 && client_leave(&c->client)))
+		return;
+	c->client.is_leaving = true;
+	c->is_leaving = true;
+	LIST_INSERT_HEAD(&c->amqp->leaving, c, leaving_link);
+}
+
 void
 connection_end_sessions(struct connection *c)
 {
@@ -154,7 +166,7 @@ connection_end_sessions(struct connection *c)
 		ch->state = CHANNEL_CLOSING;
 		channel_end_session(ch);
 	}
-	client_drop_exclusive(&c->client);
+	leave(c);
 }
 
 bool
@@ -172,7 +184,10 @@ connection_must_wait(struct connection *c)
 		ch->state = CHANNEL_CLOSING;
 		channel_end_session(ch);
 	}
-	return false;
+	leave(c);
+	if (c->is_leaving)
+		transport_again(c->io);
+	return c->is_leaving;
 }
 
 void
@@ -194,7 +209,6 @@ connection_finish(struct connection *c, bool flush, const char *reason)
 		transport_close(c->io);
 	if (c->listener != NULL)
 		listener_closed(c->listener);
-	client_fini(&c->client);
 	LIST_REMOVE(c, link);
 	LIST_INSERT_HEAD(&a->dead, c, link);
 	a->connection_count--;

@@ -40,6 +40,8 @@ struct connection {
 	bool failure_close;			/* authentication_failure_close */
 	bool is_deaf;				/* input is thrown away: refused, or the frames cannot be told apart any more */
 	struct channel **channel;		/* owned; by number - 1; grown to the largest number in use */
+	uint32_t ending;			/* channels that are on amqp->ending, also some that have no number any more */
+	bool is_leaving;			/* on amqp->leaving */
 	uint32_t channel_slots, channel_count;	/* slots of the array; open or closing channels */
 	uint64_t content_in_flight;		/* bytes of content not complete yet */
 	uint64_t parked_bytes;			/* frames of parked channels */
@@ -48,6 +50,7 @@ struct connection {
 	uint64_t heard_ms;			/* silence of the peer counts from here at the earliest */
 	struct log_limit refusals;		/* lines about its own misuse */
 	char *early_error;			/* owned: text of a login refusal that is held back a little; NULL: none */
+	LIST_ENTRY(connection) leaving_link;	/* amqp->leaving */
 	LIST_ENTRY(connection) link;		/* amqp->connections, then amqp->dead */
 };
 
@@ -109,7 +112,8 @@ connection_channel(const struct connection *c, uint16_t id)
 	return id > 0 && id <= c->channel_slots ? c->channel[id - 1] : NULL;
 }
 
-/* The broker's side of everything it holds ends now: unacknowledged messages go back, exclusive queues go. */
+/* The broker's side of everything it holds ends: unacknowledged messages go back, exclusive queues go. Where that is very
+ * much the rest follows in the turns to come; nothing is delivered any more, and the queues cannot be found. */
 void connection_end_sessions(struct connection *c);
 /* The same as far as a turn allows, before connection.close is answered. True: not all is back, and the frame is to be
  * shown again. */

@@ -403,6 +403,10 @@ channel_method(
 			break;
 		settle_on_channel(c, ch, METHOD_BASIC_REJECT, args);
 		return whole;
+	case AMQP_CHANNEL_CLOSE_METHOD:
+		if (channel_must_wait(ch))
+			return 0;
+		break;
 	default: break;
 	}
 	method_on_channel(c, ch, id, span_of(args, size - METHOD_HEAD));

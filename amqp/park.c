@@ -223,7 +223,9 @@ park_replay(struct connection *c, uint16_t id, struct parked *k)
 	struct channel *ch;
 
 	do {
+		c->amqp->is_replaying = true;
 		k->at += frame_handle(c, k->p + k->at, k->p + k->n);
+		c->amqp->is_replaying = false;
 		ch = connection_channel(c, id);
 	} while (
 	    k->at < k->n && c->state == CONN_OPEN && (ch == NULL || ch->state != CHANNEL_OPEN));

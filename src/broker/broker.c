@@ -39,7 +39,6 @@ broker_new(const struct config *cfg, struct wheel *wheel, uint64_t now_ms)
 	TAILQ_INIT(&b->clients);
 	TAILQ_INIT(&b->runnable);
 	TAILQ_INIT(&b->cancelled);
-	LIST_INIT(&b->orphans);
 	TAILQ_INIT(&b->deleted);
 	TAILQ_INIT(&b->untidy);
 	TAILQ_INIT(&b->dead);
@@ -105,7 +104,6 @@ broker_run(struct broker *b)
 	more |= delays_run(b);
 	more |= run_queues(b);
 	more |= run_cancelled(b);
-	more |= client_drop_orphans(b);
 	more |= queue_free_garbage(b, GARBAGE_MAX);
 	if (b->store != NULL)
 		pressure_run(b);

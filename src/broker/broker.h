@@ -12,7 +12,6 @@
 #include <sys/queue.h>
 
 #include "base/wheel.h"
-#include "broker/client.h"
 #include "broker/memory.h"
 #include "broker/stats.h"
 
@@ -54,10 +53,10 @@ struct broker {
 	struct waking_list waking;	/* sessions whose limit has room for consumers that wait */
 	struct quorum_list moving;	/* quorum queues with messages on their way to the tail */
 	uint32_t returned;		/* how many came back that way since the last broker_run() */
-	struct owned_queue_list orphans; /* exclusive queues of clients that are gone, on their way out */
 	struct queue_list untidy;	/* queues whose head may have expired, or that hold more than they may */
 	struct dead_list dead;		/* queues that have dead letters to send */
 	uint32_t refusing;		/* queues that refuse what comes when they are full */
+	uint32_t ended;			/* steps of ends of sessions and clients since then, see BROKER_END_MAX */
 	struct queue_list deleted;	/* queues that are gone and nobody waits for: freed by broker_reap() */
 	struct delay *delays;		/* uthash by exchange id: what waits in x-delayed-message exchanges, which own it */
 	struct delay_work delay_work;	/* of them, those that have something to do */
@@ -88,6 +87,10 @@ struct broker {
 /* With vhost "/" and the default accounts. */
 struct broker *broker_new(const struct config *cfg, struct wheel *wheel, uint64_t now_ms);
 void broker_free(struct broker **bp);
+
+/* A client that ends may have a hundred thousand queues of its own and more consumers. They go in steps: so many between
+ * two calls of broker_run(). One consumer is a step, a queue END_QUEUE. */
+enum { BROKER_END_MAX = 2048, BROKER_END_QUEUE = 4 };
 
 /* Works off what became due: deliveries that come back, expired messages, dead letters, runnable queues, cancellations, garbage; each bounded, in all about a millisecond.
  * True: there is more, do not wait for events. */

@@ -12,11 +12,6 @@
 #include "broker/user.h"
 #include "broker/vhost.h"
 
-enum {
-	DROP_NOW = 4096, /* exclusive queues that go at once: some milliseconds */
-	DROP_SLICE = 2048
-};
-
 static void
 name_peer(struct client *c)
 {
@@ -57,34 +52,26 @@ client_set_vhost(struct client *c, struct vhost *vh)
 	c->who.vhost = vh != NULL ? vh->name : NULL;
 }
 
-static void
-drop(struct owned_queue_list *list, unsigned n)
-{
-	struct queue *q;
-
-	for (; n > 0 && (q = LIST_FIRST(list)) != NULL; n--)
-		queue_remove(q);
-}
-
 void
 client_drop_exclusive(struct client *c)
 {
-	struct queue *q;
-
-	drop(&c->exclusive, DROP_NOW);
-	while ((q = LIST_FIRST(&c->exclusive)) != NULL) {
-		LIST_REMOVE(q, owner_link);
-		q->owner = NULL;
-		q->is_orphan = true;
-		LIST_INSERT_HEAD(&c->broker->orphans, q, owner_link);
-	}
+	while (!client_leave(c))
+		c->broker->ended = 0;
 }
 
 bool
-client_drop_orphans(struct broker *b)
+client_leave(struct client *c)
 {
-	drop(&b->orphans, DROP_SLICE);
-	return !LIST_EMPTY(&b->orphans);
+	struct queue *q;
+
+	c->is_leaving = true;
+	while ((q = LIST_FIRST(&c->exclusive)) != NULL) {
+		if (c->broker->ended >= BROKER_END_MAX)
+			return false;
+		c->broker->ended += BROKER_END_QUEUE;
+		queue_remove(q);
+	}
+	return true;
 }
 
 void

@@ -28,6 +28,7 @@ struct client {
 	uint16_t peer_port, port;
 	bool loopback;
 	bool output_full;			/* output over limits.output: no deliveries until client_output_room() */
+	bool is_leaving;			/* its exclusive queues are nobody's any more: who names one finds it gone */
 	bool cancel_notify;			/* understands basic.cancel from the server */
 	uint64_t connected_at_ms;
 	char *name, *product, *version, *platform, *mechanism;	/* owned, may be NULL; what the client says of itself */
@@ -44,10 +45,10 @@ struct client {
 /* Linked into broker->clients, counted. *c was zeroed but for the addresses. */
 void client_init(struct client *c, struct broker *b);
 void client_fini(struct client *c);			/* no session may be left; exclusive queues go */
-/* The client's exclusive queues go, now: before close-ok is written. Where they are thousands the rest of them goes in the
- * next turns, and is locked until then. */
+/* The client's exclusive queues go, now: before close-ok is written. */
 void client_drop_exclusive(struct client *c);
-bool client_drop_orphans(struct broker *b);	/* a slice of these; broker_run(). True: there are more */
+/* The same as far as a turn allows (BROKER_END_MAX). True: none is left. */
+bool client_leave(struct client *c) MUSTUSE;
 void client_set_user(struct client *c, struct user *u);
 void client_set_vhost(struct client *c, struct vhost *vh);
 

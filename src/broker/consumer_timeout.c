@@ -111,7 +111,7 @@ take_back(struct session *s, const struct unacked *u)
 
 	if (u->consumer != NULL && !u->consumer->is_cancelled)
 		cancel(u->consumer);
-	e = session_settle(s, tag, false, SETTLE_REQUEUE);
+	e = session_settle(s, tag, false, SETTLE_LOST);
 	assert(e == NULL);
 	(void)e;
 	remember(s, tag);

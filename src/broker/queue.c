@@ -281,7 +281,7 @@ queue_remove(struct queue *q)
 		b->spill.next = TAILQ_NEXT(q, all_link);
 	TAILQ_REMOVE(&b->queues, q, all_link);
 	exchange_changed(vh->default_exchange);
-	if (q->owner != NULL || q->is_orphan)
+	if (q->owner != NULL)
 		LIST_REMOVE(q, owner_link);
 	q->owner = NULL;
 	if (q->is_runnable)

@@ -43,7 +43,6 @@ struct queue {
 	bool is_listed;				/* on broker->deleted */
 	bool with_due;				/* there may be entries that expire */
 	bool has_lanes;				/* the store has to hear of what leaves it */
-	bool is_orphan;				/* exclusive, its client is gone: on broker->orphans, nobody's any more */
 	bool is_limited;			/* with a time to live, or a length over which its head goes */
 	bool refuses;				/* what comes while it is full */
 	bool is_untidy;				/* on broker->untidy */
@@ -68,8 +67,8 @@ struct queue {
 	struct dedup *dedup;			/* owned; NULL: duplicates may come */
 	UT_hash_handle hh, hh_id;
 	TAILQ_ENTRY(queue) run_link;		/* broker->runnable; then, when deleted, broker->deleted */
-	LIST_ENTRY(queue) owner_link;		/* client->exclusive or broker->orphans */
 	TAILQ_ENTRY(queue) tidy_link;		/* broker->untidy while is_untidy */
+	LIST_ENTRY(queue) owner_link;		/* client->exclusive */
 	TAILQ_ENTRY(queue) all_link;		/* broker->queues */
 	uint64_t route_mark;			/* route.c: already in the route */
 };
@@ -184,11 +183,11 @@ queue_count32(uint64_t n)
 
 #include "broker/client.h"
 
-/* But for the session's limit. */
+/* But for the session's limit. One that has no session any more was cancelled before. */
 static inline bool
 consumer_has_room(const struct consumer *k)
 {
-	return !k->is_cancelled && k->session != NULL && !k->session->client->output_full &&
+	return !k->is_cancelled && !*k->session->is_stopped &&
 	    (k->no_ack || k->limit == 0 || k->unacked < k->limit);
 }
 

@@ -35,6 +35,19 @@ queue_find_id(const struct vhost *vh, uint64_t id)
 	return q;
 }
 
+/* By name; one whose client leaves is gone, though its turn has not come. */
+static struct queue *
+find(const struct vhost *vh, struct span name)
+{
+	struct queue *q = queue_find(vh, name);
+
+	if (q != NULL && unlikely(q->owner != NULL && q->owner->is_leaving)) {
+		queue_remove(q);
+		q = NULL;
+	}
+	return q;
+}
+
 static const struct error *
 locked(const struct vhost *vh, struct span name)
 {
@@ -49,7 +62,7 @@ locked(const struct vhost *vh, struct span name)
 const struct error *
 queue_lookup(struct vhost *vh, struct span name, const struct client *client, struct queue **out)
 {
-	struct queue *q = queue_find(vh, name);
+	struct queue *q = find(vh, name);
 
 	if (q == NULL)
 		return error_make(
@@ -195,7 +208,7 @@ queue_declare(
 	if (client != NULL &&
 	    (e = permission_check(client, PERM_CONFIGURE, "queue", spec.name)) != NULL)
 		return e;
-	q = queue_find(vh, spec.name);
+	q = find(vh, spec.name);
 	if (q != NULL) {
 		e = compare(q, &spec, client);
 		if (e == NULL)

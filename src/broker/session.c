@@ -25,7 +25,11 @@ enum {
 void
 session_init(struct session *s, struct client *c, const struct session_ops *ops)
 {
-	*s = (struct session){ .ops = ops, .broker = c->broker, .client = c, .next_tag = 1 };
+	*s = (struct session){ .ops = ops,
+		.broker = c->broker,
+		.client = c,
+		.is_stopped = &c->output_full,
+		.next_tag = 1 };
 	s->unacked.low = s->unacked.next = 1;
 	TAILQ_INIT(&s->consumers);
 	TAILQ_INIT(&s->waiting);
@@ -490,6 +494,7 @@ session_run_returning(struct broker *b)
 	struct returning *r;
 
 	b->returned = 0;
+	b->ended = 0;
 	while ((r = TAILQ_FIRST(&b->returning)) != NULL && !session_must_wait(&r->s)) {
 		TAILQ_REMOVE(&b->returning, r, link);
 		give_back(&r->s);
@@ -501,11 +506,22 @@ session_run_returning(struct broker *b)
 void
 session_fini(struct session *s)
 {
+	while (!session_end(s))
+		s->broker->ended = 0;
+}
+
+bool
+session_end(struct session *s)
+{
+	static const bool stopped = true;
 	struct consumer *k;
 
 	s->is_ending = true;
+	s->is_stopped = &stopped;
 	/* First the consumers, so that nothing of what goes back is given to them again. */
 	while ((k = TAILQ_FIRST(&s->consumers)) != NULL) {
+		if (s->broker->ended++ >= BROKER_END_MAX)
+			return false;
 		if (k->is_cancelled) {
 			queue_drop_cancelled(k);
 			consumer_release(k);
@@ -523,4 +539,5 @@ session_fini(struct session *s)
 	LIST_REMOVE(s, link);
 	s->broker->stats.channels--;
 	s->broker->stats.channels_closed++;
+	return true;
 }

@@ -63,6 +63,7 @@ struct session {
 	const struct session_ops *ops;
 	struct broker *broker;		/* borrowed */
 	struct client *client;		/* borrowed: outlives its sessions */
+	const bool *is_stopped;		/* nothing is delivered: the client's output_full, or true because it ends */
 	struct unacked_ring unacked;
 	uint64_t next_tag;
 	uint32_t prefetch;		/* basic.qos, global=false: for consumers made later; 0: none */
@@ -123,6 +124,8 @@ void session_init(struct session *s, struct client *c, const struct session_ops 
 /* What a transaction took must have been settled or put back before. Consumers are cancelled, deliveries that wait go
  * back to their queues (in order, marked redelivered), the session is unlinked. No callback comes for it afterwards. */
 void session_fini(struct session *s);
+/* The same as far as a turn allows (BROKER_END_MAX): from the first call on nothing is delivered to it. True: it is over. */
+bool session_end(struct session *s) MUSTUSE;
 /* Sessions that end together with SESSION_RETURN_MAX deliveries and more would hold the node up: each goes back as a
  * whole, but those behind the first wait for the next broker_run(). Whoever has to know that all is back asks before
  * session_fini, and comes again later. */
