@@ -47,13 +47,12 @@ queue_tell_given(struct queue *q, const struct entry *e)
 
 /* ---- turns ---- */
 
-/* k just got a message: if it has equals that wait, they come first now. */
+/* k just got a message: if it has equals that wait, they come first now. Where it can take no more that is seen when its
+ * turn comes: acknowledges it before, it has kept its place, as in RabbitMQ. */
 static inline void
-end_turn(struct queue *q, struct consumer *k)
+end_turn(struct consumer *k)
 {
-	if (!consumer_can_take(k)) {
-		queue_put_aside(q, k);
-	} else if (TAILQ_NEXT(k, ready_link) != NULL) {
+	if (TAILQ_NEXT(k, ready_link) != NULL) {
 		TAILQ_REMOVE(&k->level->list, k, ready_link);
 		TAILQ_INSERT_TAIL(&k->level->list, k, ready_link);
 	}
@@ -87,7 +86,7 @@ queue_publish(struct queue *q, struct msg *m, uint64_t due_ms)
 	}
 	if (q->ready == 0 && likely((k = queue_next_taker(q)) != NULL)) {
 		session_deliver(k, q, &e);
-		end_turn(q, k);
+		end_turn(k);
 		return;
 	}
 	strand_append(queue_strand(q, m), &e);
@@ -104,7 +103,7 @@ queue_run(struct queue *q, unsigned max)
 
 	while (n < max && q->ready > 0 && (k = queue_next_taker(q)) != NULL && queue_pop(q, &e)) {
 		session_deliver(k, q, &e);
-		end_turn(q, k);
+		end_turn(k);
 		n++;
 	}
 	return n;

@@ -44,6 +44,7 @@ session_init(struct session *s, struct client *c, const struct session_ops *ops)
 static void
 limit_reached(const struct consumer *k, const struct queue *q)
 {
+	q->broker->stats.consumers_paused++;
 	log_line(LOG_WARNING, &k->session->client->who,
 	    "consumer '%.*s' of queue '%.*s' set no prefetch and holds %u unacknowledged messages, "
 	    "which is "

@@ -54,6 +54,7 @@
 	X(errors_connection, COUNTER, "connection errors sent")                                   \
 	X(login_failures, COUNTER, "logins refused")                                              \
 	X(route_cache_misses, COUNTER, "routes that no cache had")                                \
+	X(consumers_paused, COUNTER, "consumers without prefetch that reached limits.unacknowledged") \
 	X(consumer_timeouts, COUNTER, "consumers cancelled because they held a delivery for too long") \
 	X(late, COUNTER, "deliveries taken back because they were not acknowledged in time")      \
 	X(connections, GAUGE, "open connections")                                                 \

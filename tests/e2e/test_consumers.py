@@ -233,3 +233,29 @@ def test_late_messages_are_redelivered_after_a_restart(node, how):
     again(this, how)
     event = this.raw().channel().get_wait("q", no_ack=False)
     assert (event.body, event.redelivered) == (b"late", True)
+
+
+# --------------------------------------------------------------------------
+# limits.unacknowledged
+# --------------------------------------------------------------------------
+def test_consumer_without_prefetch_pauses(node):
+    this = node("limits:\n  unacknowledged: 100\n")
+    chan = this.raw().channel()
+    chan.declare("q")
+    one, two = (this.raw().channel() for _ in range(2))
+    one.consume("q")
+    for number in range(150):
+        chan.publish("", "q", str(number))
+    assert take(one, 100) == [str(number) for number in range(100)]
+    one.expect_nothing(0.2)
+    two.qos(200)                # what a client sets itself is not cut
+    two.consume("q")
+    assert take(two, 50) == [str(number) for number in range(100, 150)]
+    two.close()
+    one.ack(10, multiple=True)
+    assert take(one, 10) == [str(number) for number in range(100, 110)]
+    one.expect_nothing(0.1)
+    one.ack(0, multiple=True)
+    assert take(one, 40) == [str(number) for number in range(110, 150)]
+    assert this.log.count("which is limits.unacknowledged") == 1
+    assert this.overview()["hermes"]["store"]["consumers_paused"] == 1

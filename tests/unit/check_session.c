@@ -327,7 +327,15 @@ START_TEST(limit_of_the_node)
 	ck_assert_uint_eq(k->limit, 3);
 	put(5);
 	ck_assert_uint_eq(peer[0].count, 3);
-	ck_assert(!k->is_own_limit);   /* named in the log, once */
+	ck_assert(!k->is_own_limit);                      /* named in the log, once */
+	ck_assert_ptr_null(settle(2, false, SETTLE_ACK)); /* and it goes on */
+	world_turn(&w);
+	ck_assert_uint_eq(peer[0].count, 4);
+	ck_assert_ptr_null(settle(0, true, SETTLE_ACK));
+	put(3);
+	world_turn(&w);
+	ck_assert_uint_eq(peer[0].count, 7);
+	ck_assert_uint_eq(w.broker->stats.consumers_paused, 1);
 	peer[1].session.prefetch = 10; /* what a client sets itself is not cut */
 	ck_assert_uint_eq(peer_consume(&peer[1], q, "t", false)->limit, 10);
 	w.cfg.consumers = 2;
