@@ -87,7 +87,8 @@ queue_on_declare(const struct method_call *call)
 		return err;
 	name = span_of(q->name, q->name_len);
 	name_declared(call->ch, name);
-	lease_renew(q); /* asked for passively it was used, too */
+	if (!args->passive || !args->nowait) /* who does not want to know has not used it */
+		lease_renew(q);
 	if (!args->nowait)
 		send_declare_ok(call, name, q->ready, q->consumer_count, q->durable);
 	return NULL;

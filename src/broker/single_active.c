@@ -61,7 +61,7 @@ single_active_join(struct queue *q, struct consumer *k)
 {
 	struct single_active *s = q->single;
 
-	takers_join(&s->waiting, k);
+	takers_join_at(&s->waiting, k, q->quorum == NULL ? k->priority : 0);
 	takers_add(&s->waiting, k);
 	if (s->active == NULL && s->before == NULL)
 		activate_next(q);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * x-single-active-consumer: of all consumers of the queue one gets its messages, until it goes; then the next one does:
- * the highest priority among those that wait, the oldest of these. Priority pushes no active consumer aside.
+ * the highest priority among those that wait, the oldest of these. Priority pushes no active consumer aside;
+ * on a quorum queue it means nothing here, as in RabbitMQ 3.10.
  *
  * Only the active one is ever in queue->takers, so that the way of a message is that of any other queue. The others wait
  * in a set of takers of their own, which gives the same order.

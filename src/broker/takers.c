@@ -58,12 +58,18 @@ level_make(struct takers *t, int32_t priority)
 void
 takers_join(struct takers *t, struct consumer *k)
 {
+	takers_join_at(t, k, k->priority);
+}
+
+void
+takers_join_at(struct takers *t, struct consumer *k, int32_t priority)
+{
 	struct level *l = &t->zero;
 
-	if (unlikely(k->priority != 0)) {
-		HASH_FIND(hh, t->others, &k->priority, sizeof k->priority, l);
+	if (unlikely(priority != 0)) {
+		HASH_FIND(hh, t->others, &priority, sizeof priority, l);
 		if (l == NULL)
-			l = level_make(t, k->priority);
+			l = level_make(t, priority);
 	}
 	k->level = l;
 	l->consumers++;

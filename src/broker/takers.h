@@ -34,6 +34,7 @@ void takers_fini(struct takers *t);	/* no consumer is left */
 
 /* A consumer of the queue from now on, and no longer (it is no taker). */
 void takers_join(struct takers *t, struct consumer *k);
+void takers_join_at(struct takers *t, struct consumer *k, int32_t priority);	/* not with its own */
 void takers_leave(struct takers *t, struct consumer *k);
 
 /* k, which has joined, may take, behind its equals; sets is_ready. */

@@ -150,7 +150,7 @@ static const struct {
 
 START_TEST(whose_time)
 {
-	struct queue_arg arg = { "x-consumer-timeout", 'I', (int64_t)whose[_i].queue };
+	struct queue_arg arg = { "x-consumer-timeout", 'I', (int64_t)whose[_i].queue, NULL };
 
 	w.cfg.consumer_timeout_ms = whose[_i].node;
 	q = world_queue_with(&w, "of", false, &arg, whose[_i].queue != NOT_GIVEN);
@@ -329,7 +329,7 @@ END_TEST
 /* The next active one gets what comes back first. */
 START_TEST(single_active)
 {
-	static const struct queue_arg arg = { "x-single-active-consumer", 't', 1 };
+	static const struct queue_arg arg = { "x-single-active-consumer", 't', 1, NULL };
 
 	q = world_queue_with(&w, "single", false, &arg, 1);
 	consume(0, q, "a", TIMEOUT, 3);

@@ -10,7 +10,7 @@
 #include "queue_args.h"
 
 enum { EXPIRES = 1000, BEGIN = 1000 };
-static const struct queue_arg expires = { "x-expires", 'I', EXPIRES };
+static const struct queue_arg expires = { "x-expires", 'I', EXPIRES, NULL };
 
 static struct node n;
 static struct peer peer;
@@ -25,7 +25,7 @@ exists(const char *name)
 static const struct error *
 declare(const char *name, bool durable, int64_t ms)
 {
-	struct queue_arg arg = { "x-expires", 'I', ms };
+	struct queue_arg arg = { "x-expires", 'I', ms, NULL };
 	struct table *arguments = queue_args(&arg, 1);
 	struct queue_spec spec = {
 		.name = span_str(name), .durable = durable, .arguments = arguments

@@ -19,7 +19,7 @@ static struct queue *q;
 static struct queue *
 make_queue(const char *name, bool auto_delete)
 {
-	static const struct queue_arg single = { "x-single-active-consumer", 't', 1 };
+	static const struct queue_arg single = { "x-single-active-consumer", 't', 1, NULL };
 
 	return world_queue_with(&w, name, auto_delete, &single, 1);
 }
@@ -155,6 +155,25 @@ START_TEST(next_by_priority_then_age)
 	ck_assert_ptr_null(q->single->active);
 	k[0] = consume(0, "a", 0);
 	ck_assert_ptr_eq(q->single->active, k[0]);
+}
+END_TEST
+
+/* As RabbitMQ 3.10 has it: the oldest one, whatever its priority; and "exclusive" means nothing. */
+START_TEST(of_a_quorum_queue)
+{
+	static const struct queue_arg args[] = { { "x-single-active-consumer", 't', 1, NULL },
+		{ "x-queue-type", 'S', 0, "quorum" } };
+	struct consumer *k[3], *exclusive;
+
+	q = world_queue_with(&w, "quorum", false, args, COUNT_OF(args));
+	for (int i = 0; i < 3; i++)
+		k[i] = consume(i, "a", 2 * i);
+	ck_assert_ptr_eq(q->single->active, k[0]);
+	session_cancel(&peer[0].session, k[0]);
+	ck_assert_ptr_eq(q->single->active, k[1]);
+	ck_assert_ptr_null(peer_try_consume(&peer[3], q, "x", false, true, 9, &exclusive));
+	session_cancel(&peer[1].session, k[1]);
+	ck_assert_ptr_eq(q->single->active, k[2]);
 }
 END_TEST
 
@@ -315,6 +334,7 @@ main(void)
 	tcase_add_test(t, first_is_active);
 	tcase_add_test(t, limit_of_the_session);
 	tcase_add_test(t, next_by_priority_then_age);
+	tcase_add_test(t, of_a_quorum_queue);
 	tcase_add_test(t, waiting_ones_go);
 	tcase_add_test(t, cancel);
 	tcase_add_loop_test(t, order_at_the_end_of_a_session, 0, 2);

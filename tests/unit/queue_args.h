@@ -6,11 +6,12 @@
 #include "broker/table.h"
 #include "tests/unit/queue_world.h"
 
-/* One argument: I: integer, t: number as truth. */
+/* One argument: I: integer, t: number as truth, S: text. */
 struct queue_arg {
 	const char *name;
 	char kind;
 	int64_t number;
+	const char *text;
 };
 
 static inline struct table *
@@ -25,6 +26,9 @@ queue_args(const struct queue_arg *a, size_t n)
 			.kind = (uint8_t)a[i].kind,
 			.integer = a[i].number,
 			.truth = a[i].number != 0 };
+
+		if (a[i].kind == 'S')
+			f.bytes = span_str(a[i].text);
 
 		table_put_field(&tw, &f);
 	}
@@ -42,8 +46,12 @@ world_queue_with(
 	struct queue_spec spec = {
 		.name = span_str(name), .auto_delete = auto_delete, .arguments = arguments
 	};
+	struct field type;
 	struct queue *q = NULL;
-	const struct error *e = queue_declare(w->vhost, &spec, NULL, &q);
+	const struct error *e;
+
+	spec.durable = table_find(table_span(arguments), "x-queue-type", &type);
+	e = queue_declare(w->vhost, &spec, NULL, &q);
 
 	assert(e == NULL);
 	(void)e;
