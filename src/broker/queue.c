@@ -62,7 +62,7 @@ void
 queue_hand_over(struct queue *q, struct consumer *k, struct entry *e)
 {
 	session_deliver(k, q, e);
-	end_turn(q, k);
+	end_turn(k);
 }
 
 void

@@ -155,8 +155,41 @@ def exclusive(folder, n):
         run.step("dropped at once", drop)
 
 
+def consumers(folder, n):
+    with Run("%d consumers of one connection" % n, folder) as run:
+        run.chan.declare("q")
+        for end in ("channel closed", "connection lost"):
+            other = run.node.raw()
+            chan = other.channel()
+            run.step("consume", lambda chan=chan: run.send([run.method(
+                "basic.consume", queue="q", consumer_tag=str(i), nowait=True, arguments={}) for i in range(n)], chan))
+
+            def drop(chan=chan, other=other, end=end):
+                if end == "channel closed":
+                    chan.call("channel.close", timeout=WAIT, reply_code=200, reply_text="", class_id=0, method_id=0)
+                other.abort()
+                while run.node.overview()["object_totals"]["consumers"] > 0:
+                    time.sleep(0.1)
+
+            run.step(end, drop)
+
+
+def leases(folder, n):
+    with Run("%d queues that expire" % n, folder) as run:
+        run.step("declared", lambda: run.send([run.method(
+            "queue.declare", queue="q%d" % i, nowait=True, arguments={"x-expires": 10000 + n // 10})
+            for i in range(n)]))
+
+        def gone():
+            while run.node.overview()["object_totals"]["queues"] > 0:
+                time.sleep(0.1)
+
+        run.step("gone", gone)
+
+
 SCENARIOS = {"hashes": (hashes, 1000), "topics": (topics, 50000), "ttl_queues": (ttl_queues, 100000),
-             "expiring": (expiring, 1000000), "exclusive": (exclusive, 100000)}
+             "expiring": (expiring, 1000000), "exclusive": (exclusive, 100000), "consumers": (consumers, 675000),
+             "leases": (leases, 100000)}
 
 
 def main():
