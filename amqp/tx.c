@@ -44,7 +44,8 @@ struct tx_run {
 struct tx {
 	struct tx_publishes publishes; /* owned */
 	uint32_t publish_count;
-	uint32_t widest; /* most queues of one publish */
+	uint32_t widest;  /* most queues of one publish */
+	bool was_refused; /* a full queue did not take what the last commit had for it */
 	uint64_t bytes;
 	struct unacked_set set; /* owned: taken out of the session */
 	struct tx_run *run;     /* owned */
@@ -216,7 +217,8 @@ commit_publish(
 	}
 	if (route->count + route->delays == 0)
 		channel_unroutable(ch, m, p->mandatory);
-	(void)publish_deliver(b, m, route, due_ms, &wait);
+	if (publish_deliver(b, m, route, due_ms, &wait) == PUBLISH_REFUSED)
+		ch->tx->was_refused = true;
 	if (unlikely(wait.lags)) /* what comes after the commit waits */
 		channel_note_lag(ch, b->store, wait);
 	if (wait.lsn > repeated->lsn) /* of a message in the open record it is 0 */
@@ -234,6 +236,7 @@ tx_commit(struct channel *ch)
 	struct tx_publish *p;
 	uint32_t at = 0;
 
+	tx->was_refused = false;
 	if (store != NULL)
 		store_begin(store);
 	if (tx->publish_count > 0) {
@@ -288,10 +291,15 @@ const struct error *
 tx_on_commit(const struct method_call *call)
 {
 	const struct error *err = check_mode(call->ch);
+	struct store_wait wait;
 
 	if (err != NULL)
 		return err;
-	park_answer(call, tx_commit(call->ch), AMQP_TX_COMMIT_OK_METHOD, NULL);
+	wait = tx_commit(call->ch);
+	/* The rest was done, as in RabbitMQ. */
+	if (unlikely(call->ch->tx->was_refused))
+		return error_make(E_PRECONDITION_FAILED, "partial tx completion");
+	park_answer(call, wait, AMQP_TX_COMMIT_OK_METHOD, NULL);
 	return NULL;
 }
 

@@ -1,0 +1,255 @@
+"""Time to live, length limits and dead letters, across a stop and kill -9."""
+# SPDX-License-Identifier: Apache-2.0
+import time
+
+import pytest
+
+from node import SLOW, wait_for
+
+both = pytest.mark.parametrize("how", ["stop", "kill"])
+
+
+def again(node, how):
+    """Restart it over the same data."""
+    node.abort_conns()
+    if how == "kill":
+        node.kill()
+    else:
+        node.stop()
+    return node.start()
+
+
+def declare(chan, name, **arguments):
+    chan.declare(name, durable=True, arguments={k.replace("_", "-"): v for k, v in arguments.items()})
+
+
+def dead_pair(chan, **arguments):
+    """`q`, whose dead letters go to `dead`."""
+    declare(chan, "dead")
+    declare(chan, "q", x_dead_letter_exchange="", x_dead_letter_routing_key="dead", **arguments)
+
+
+def fill(chan, queue, bodies):
+    """Persistent messages; True for each that was confirmed, in their order."""
+    chan.call("confirm.select")
+    bodies = list(bodies)
+    for body in bodies:
+        chan.publish("", queue, body, delivery_mode=2)
+    outcome = chan.confirmed(len(bodies))
+    return [outcome[tag] == "basic.ack" for tag in sorted(outcome)]
+
+
+def barrier(chan):
+    """All that this node did before is on disk when this returns."""
+    chan.declare("barrier", durable=True)
+    chan.call("queue.delete", queue="barrier")
+
+
+def deaths(event):
+    return [(d["queue"], d["reason"], d["count"]) for d in event.headers["x-death"]]
+
+
+@both
+def test_expired_while_the_node_was_down(node, how):
+    this = node()
+    chan = this.raw().channel()
+    dead_pair(chan, x_message_ttl=1000 * SLOW)
+    bodies = ["m%d" % i for i in range(100)]
+    assert all(fill(chan, "q", bodies))
+    again(this, how)
+    time.sleep(1 * SLOW)
+    chan = this.raw().channel()
+    chan.wait_count("dead", 100, timeout=10 * SLOW)
+    got = [chan.get_wait("dead") for _ in bodies]
+    assert [e.body.decode() for e in got] == bodies
+    assert all(deaths(e) == [("q", "expired", 1)] for e in got)
+    assert chan.counts("q")[0] == 0
+
+
+@both
+def test_time_to_live_goes_on_across_a_restart(node, how):
+    """A deadline is a time of day: neither lost nor begun anew."""
+    this = node()
+    chan = this.raw().channel()
+    declare(chan, "q", x_message_ttl=60000 * SLOW)
+    chan.call("confirm.select")
+    chan.publish("", "q", "short", delivery_mode=2, expiration=str(2500 * SLOW))
+    chan.publish("", "q", "long", delivery_mode=2)
+    chan.confirmed(2)
+    again(this, how)
+    chan = this.raw().channel()
+    assert chan.counts("q")[0] == 2
+    chan.wait_count("q", 1, timeout=10 * SLOW)
+    assert chan.drain("q") == ["long"]
+
+
+@both
+def test_what_is_behind_a_message_without_end_expires_on_time(node, how):
+    this = node()
+    chan = this.raw().channel()
+    declare(chan, "q")
+    chan.call("confirm.select")
+    chan.publish("", "q", "first", delivery_mode=2)
+    chan.publish("", "q", "second", delivery_mode=2, expiration=str(1500 * SLOW))
+    chan.confirmed(2)
+    again(this, how)
+    chan = this.raw().channel()
+    assert chan.get_wait("q").body == b"first"
+    chan.wait_count("q", 0, timeout=10 * SLOW)
+
+
+def test_each_queue_of_a_chain_gives_the_full_time(node):
+    this = node()
+    chan = this.raw().channel()
+    declare(chan, "c")
+    for name, after in (("a", "b"), ("b", "c")):
+        declare(chan, name, x_message_ttl=700, x_dead_letter_exchange="", x_dead_letter_routing_key=after)
+    start = time.monotonic()
+    chan.publish("", "a", "m", delivery_mode=2, expiration="600")
+    event = chan.get_wait("c", timeout=10 * SLOW)
+    assert 1.3 <= time.monotonic() - start
+    assert deaths(event) == [("b", "expired", 1), ("a", "expired", 1)]
+    assert event.headers["x-death"][1]["original-expiration"] == "600"
+
+
+@both
+def test_over_the_limit_goes_in_order(node, how):
+    this = node()
+    chan = this.raw().channel()
+    dead_pair(chan, x_max_length=2)
+    assert all(fill(chan, "q", "12345"))
+    barrier(chan)
+    again(this, how)
+    chan = this.raw().channel()
+    assert chan.drain("dead") == ["1", "2", "3"]
+    assert chan.drain("q") == ["4", "5"]
+
+
+@both
+def test_a_full_queue_refuses_after_a_restart_too(node, how):
+    this = node()
+    chan = this.raw().channel()
+    declare(chan, "q", x_max_length=1, x_overflow="reject-publish")
+    declare(chan, "other")
+    for name in ("q", "other"):
+        chan.bind(name, "amq.fanout")
+    assert fill(chan, "q", "ab") == [True, False]
+    again(this, how)
+    chan = this.raw().channel()
+    assert fill(chan, "q", "c") == [False]
+    chan.publish("amq.fanout", "", "d", delivery_mode=2)
+    assert chan.expect("basic.nack").delivery_tag == 2
+    barrier(chan)
+    again(this, how)
+    chan = this.raw().channel()
+    assert chan.drain("q") == ["a"]         # what was refused was not journalled for it
+    assert chan.drain("other") == ["d"]
+    assert fill(chan, "q", "e") == [True]
+
+
+def test_one_outcome_for_each_tag(node):
+    this = node()
+    chan = this.raw().channel()
+    declare(chan, "q", x_max_length=1, x_overflow="reject-publish")
+    declare(chan, "free")
+    chan.call("confirm.select")
+    for queue in ("q", "q", "free", "q", "free"):
+        chan.publish("", queue, "m", delivery_mode=2)
+    outcome = {}
+    while len(outcome) < 5:
+        event = chan.expect("basic.ack", "basic.nack")
+        first = event.delivery_tag if not event.multiple else max(list(outcome) + [0]) + 1
+        for tag in range(first, event.delivery_tag + 1):
+            assert tag not in outcome
+            outcome[tag] = event.name
+    assert [outcome[t] for t in range(1, 6)] == \
+        ["basic.ack", "basic.nack", "basic.ack", "basic.nack", "basic.ack"]
+    chan.expect_nothing()
+
+
+def test_a_commit_that_a_queue_refuses(node):
+    this = node()
+    chan = this.raw().channel()
+    declare(chan, "q", x_max_length=1, x_overflow="reject-publish")
+    tx = chan.conn.channel()
+    tx.call("tx.select")
+    for body in "ab":
+        tx.publish("", "q", body, delivery_mode=2)
+    tx.send("tx.commit")
+    assert "partial tx completion" in str(tx.expect_close(406))
+    assert chan.drain("q") == ["a"]
+
+
+@both
+def test_rejected_ones_are_in_one_place(node, how):
+    this = node()
+    chan = this.raw().channel()
+    dead_pair(chan)
+    bodies = [str(i) for i in range(200)]
+    assert all(fill(chan, "q", bodies))
+    for _ in range(100):
+        event = chan.get_wait("q", no_ack=False)
+    chan.nack(event.delivery_tag, multiple=True, requeue=False)
+    barrier(chan)
+    again(this, how)
+    chan = this.raw().channel()
+    got = [chan.get_wait("dead") for _ in range(100)]
+    assert [e.body.decode() for e in got] == bodies[:100]
+    assert all(deaths(e) == [("q", "rejected", 1)] for e in got)
+    assert chan.drain("q") == bodies[100:]
+
+
+@pytest.mark.parametrize("after", [0.0, 0.02, 0.05])
+def test_killed_amid_dead_letters(node, after):
+    """Wherever it stops: each message is in one queue, once; and those that were left go on their way after the start."""
+    this = node()
+    chan = this.raw().channel()
+    dead_pair(chan, x_message_ttl=1500 * SLOW)
+    bodies = [str(i) for i in range(5000)]
+    assert all(fill(chan, "q", bodies))
+    wait_for(lambda: chan.counts("dead")[0] > 0, 20 * SLOW, "the first dead letter")
+    time.sleep(after)
+    this.abort_conns()
+    this.kill()
+    this.start()
+    chan = this.raw().channel()
+    chan.wait_count("dead", len(bodies), timeout=30 * SLOW)
+    assert sorted(chan.drain("dead"), key=int) == bodies
+    assert chan.counts("q")[0] == 0
+
+
+@both
+def test_deaths_are_counted_across_a_restart(node, how):
+    this = node()
+    chan = this.raw().channel()
+    declare(chan, "work", x_dead_letter_exchange="", x_dead_letter_routing_key="wait")
+    declare(chan, "wait", x_dead_letter_exchange="", x_dead_letter_routing_key="work", x_message_ttl=50)
+    assert all(fill(chan, "work", ["m"]))
+    for turn in range(1, 4):
+        event = chan.get_wait("work", no_ack=False, timeout=10 * SLOW)
+        if turn > 1:
+            assert deaths(event) == [("wait", "expired", turn - 1), ("work", "rejected", turn - 1)]
+        chan.reject(event.delivery_tag, requeue=False)
+        barrier(chan)
+        again(this, how)
+        chan = this.raw().channel()
+
+
+@both
+def test_a_letter_waits_for_its_queue(node, how):
+    """At least once: the source keeps it until the target takes it."""
+    this = node()
+    chan = this.raw().channel()
+    declare(chan, "dead", x_max_length=1, x_overflow="reject-publish")
+    declare(chan, "q", x_queue_type="quorum", x_overflow="reject-publish", x_max_length=10,
+            x_dead_letter_strategy="at-least-once", x_dead_letter_exchange="",
+            x_dead_letter_routing_key="dead", x_message_ttl=100)
+    assert all(fill(chan, "q", ["1", "2", "3"]))
+    chan.wait_count("q", 0, timeout=10 * SLOW)
+    time.sleep(0.5)
+    again(this, how)
+    chan = this.raw().channel()
+    seen = []
+    for _ in range(3):
+        seen.append(chan.get_wait("dead", timeout=10 * SLOW).body.decode())
+    assert seen == ["1", "2", "3"]
