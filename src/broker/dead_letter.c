@@ -28,6 +28,7 @@ enum {
 	FRAME_HEAD = 7,
 	FRAME_END = 0xCE,
 	CONTENT_HEAD = 12,
+	NAME_MAX_BYTES = 255,
 	HEADERS_MAX = (128 << 10) -
 	              1024, /* of a letter: its header goes out as one frame of the usual size */
 	SPAN_COST = 4,      /* to go through headers costs this many copied bytes each */
@@ -242,27 +243,13 @@ fill(struct msg *m, const struct msg *from, struct span exchange, struct span ke
 	p[FRAME_HEAD + payload] = FRAME_END;
 }
 
+/* False: there is no room in its header for what is to be said of the death, without which it might go round for
+ * ever. */
 static bool
-write_headers(struct table_writer *w, const struct props *pr, const struct death *death)
+write_headers(
+    struct table_writer *w, const struct queue *q, const struct entry *e, const struct props *pr)
 {
 	static const unsigned older[] = { DEATH_EVENTS_MAX - 1, 3, 0 };
-
-	for (size_t i = 0; i < COUNT_OF(older); i++) {
-		table_writer_init(w, HEADERS_MAX);
-		death_write(w, pr->headers, death, older[i]);
-		if (!w->failed)
-			return true;
-		table_writer_fini(w);
-	}
-	return false;
-}
-
-/* NULL: no memory, or no room in its header for what is to be said of the death, without which it might go round for
- * ever. */
-static struct msg *
-make_letter(const struct queue *q, const struct entry *e, const struct props *pr)
-{
-	struct span key = q->set.dead_letter_key, exchange = q->set.dead_letter_exchange, headers;
 	struct death death = {
 		.reason = span_str(reasons[reason_of(e)]),
 		.queue = span_of(q->name, q->name_len),
@@ -270,24 +257,37 @@ make_letter(const struct queue *q, const struct entry *e, const struct props *pr
 		.key = msg_key(e->m),
 		.expiration = pr->expiration,
 		.time_s = q->broker->now_ms / 1000,
-		.drops_cc = key.p != NULL,
+		.drops_cc = q->set.dead_letter_key.p != NULL,
 	};
-	struct table_writer w;
+
+	for (size_t i = 0; i < COUNT_OF(older); i++) {
+		table_writer_init(w, HEADERS_MAX);
+		death_write(w, pr->headers, &death, older[i]);
+		if (!w->failed)
+			return true;
+		table_writer_fini(w);
+	}
+	return false;
+}
+
+/* NULL: no memory. */
+static struct msg *
+make_letter(
+    const struct queue *q, const struct entry *e, const struct props *pr, struct span headers)
+{
+	struct span key = q->set.dead_letter_key, exchange = q->set.dead_letter_exchange;
 	struct msg *m;
 	uint16_t names;
 	size_t n;
 
 	if (key.p == NULL)
-		key = death.key;
-	if (!write_headers(&w, pr, &death))
-		return NULL;
-	headers = span_of(w.p, w.n);
+		key = msg_key(e->m);
+	assert(key.n <= NAME_MAX_BYTES && exchange.n <= NAME_MAX_BYTES);
 	names = (uint16_t)(2 + exchange.n + key.n + 1);
 	n = props_write_letter(msg_props(e->m), pr, headers, NULL);
 	m = msg_try_like(e->m, names, (uint32_t)(names + FRAME_AROUND + CONTENT_HEAD + n));
 	if (m != NULL)
 		fill(m, e->m, exchange, key, pr, headers);
-	table_writer_fini(&w);
 	return m;
 }
 
@@ -374,12 +374,13 @@ send_routed(struct dead_letters *d, const struct entry *e, struct msg *m, const 
 	return done;
 }
 
+/* `for_good`: to wait would not help. */
 static bool
-lose(struct dead_letters *d, const struct entry *e, const char *why)
+lose(struct dead_letters *d, const struct entry *e, bool for_good, const char *why)
 {
 	struct queue *q = d->queue;
 
-	if (keeps(q) && !q->is_deleted)
+	if (!for_good && keeps(q) && !q->is_deleted)
 		return false;
 	lost(q, &q->broker->stats.dead_letters_lost, why);
 	if (seq_of(e) != 0)
@@ -394,6 +395,7 @@ send(struct dead_letters *d, const struct entry *e, size_t *cost)
 	struct queue *q = d->queue;
 	struct exchange *x = exchange_find(d->vhost, q->set.dead_letter_exchange);
 	const struct route *route;
+	struct table_writer w;
 	struct props pr, own;
 	struct msg *m;
 	int bad = props_scan(msg_props(e->m), &pr);
@@ -401,18 +403,23 @@ send(struct dead_letters *d, const struct entry *e, size_t *cost)
 	assert(bad == 0);
 	*cost = e->m->meta_len * (size_t)SPAN_COST + (e->m->rest == NULL ? e->m->body_size : 0);
 	if (x == NULL)
-		return lose(d, e, "there is no such exchange");
-	m = make_letter(q, e, &pr);
+		return lose(d, e, false, "there is no such exchange");
+	if (q->set.dead_letter_key.n > NAME_MAX_BYTES)
+		return lose(d, e, true, "its routing key is longer than 255 bytes");
+	if (!write_headers(&w, q, e, &pr))
+		return lose(d, e, true, "its headers are too large");
+	m = make_letter(q, e, &pr, span_of(w.p, w.n));
+	table_writer_fini(&w);
 	if (m == NULL)
-		return lose(d, e, "no memory, or its headers are too large");
+		return lose(d, e, false, "no memory");
 	bad = props_scan(msg_props(m), &own);
 	assert(bad == 0);
 	route = route_find_msg(x, m, &own);
 	if (route != NULL && route->count + route->delays > 0)
 		return send_routed(d, e, m, route);
 	msg_unref(&m);
-	return lose(
-	    d, e, route == NULL ? "its route takes too many steps" : "no queue is bound for it");
+	return lose(d, e, false,
+	    route == NULL ? "its route takes too many steps" : "no queue is bound for it");
 }
 
 /* True: go on; false: the first of them has to wait. */

@@ -218,6 +218,40 @@ def test_killed_amid_dead_letters(node, after):
     assert chan.counts("q")[0] == 0
 
 
+def test_a_key_that_no_message_can_have(node):
+    this = node()
+    chan = this.raw().channel()
+    declare(chan, "q", x_dead_letter_exchange="amq.fanout", x_dead_letter_routing_key="k" * 70000)
+    declare(chan, "dead")
+    chan.bind("dead", "amq.fanout")
+    chan.publish("", "q", "m" * 1000)
+    chan.reject(chan.get_wait("q", no_ack=False).delivery_tag, requeue=False)
+    this.await_log("is lost: its routing key is longer than 255 bytes")
+    assert chan.counts("dead")[0] == 0
+
+
+@pytest.mark.parametrize("size", [0, 1000, 131064, 131065, 3000000])
+def test_a_body_of_any_size(node, size):
+    this = node()
+    chan = this.raw().channel()
+    dead_pair(chan)
+    body = bytes(i * 7 % 251 for i in range(1000)) * (size // 1000 + 1)
+    chan.publish("", "q", body[:size], delivery_mode=2, headers={"h": "x" * 1000}, content_type="t",
+                 expiration="100000", message_id="id")
+    chan.reject(chan.get_wait("q", no_ack=False).delivery_tag, requeue=False)
+    event = chan.get_wait("dead", timeout=10 * SLOW, no_ack=False)
+    chan.nack(event.delivery_tag)
+    barrier(chan)
+    for _ in range(2):
+        event = chan.get_wait("dead", timeout=10 * SLOW, no_ack=False)
+        assert event.body == body[:size]
+        assert deaths(event) == [("q", "rejected", 1)]
+        assert (event.props["content_type"], event.props["message_id"]) == ("t", "id")
+        assert "expiration" not in event.props
+        again(this, "kill")
+        chan = this.raw().channel()
+
+
 @both
 def test_deaths_are_counted_across_a_restart(node, how):
     this = node()
