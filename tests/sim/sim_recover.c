@@ -76,6 +76,11 @@ sim_cut(struct sim *s)
 	s->total.rewritten += st.rewritten;
 	s->total.moved_bytes += st.moved_bytes;
 	s->total.damaged += st.damaged;
+	/* A sync may have failed, of a spare file too, of which the core has not heard yet: then not all will be there. */
+	if (!disk_sim_is_dead(s->disk) && how < 2) {
+		workers_take(s->workers);
+		(void)journal_poll(s->store->journal);
+	}
 	if (!disk_sim_is_dead(s->disk) && how < 2 && store_failed(s->store) == 0) {
 		disk_sim_cut_after(s->disk, 0, false);
 		if (!s->has_room)
