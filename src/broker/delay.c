@@ -259,7 +259,7 @@ find_next(struct delay *d)
 			offer(&n, &l->front.e[l->front.head], NULL, l);
 		} else if (delay_lane_unread(l) > 0) {
 			n.unknown = true;
-		} else if (l != d->filling) {
+		} else if (l != d->filling && delay_list_count(&l->back) == 0) {
 			l->wants_spill = false;
 			TAILQ_REMOVE(&d->runs, l, link);
 			d->run_count--;

@@ -74,12 +74,12 @@ delay_heap_pop(struct delay_heap *h)
 }
 
 uint32_t
-delay_heap_drop(struct delay_heap *h, const struct delay_lane *lane, uint64_t through)
+delay_heap_drop(struct delay_heap *h, const struct delay_lane *lane, uint64_t from, uint64_t to)
 {
 	uint32_t kept = 0, dropped, i;
 
 	for (i = 0; i < h->n; i++) {
-		if (h->e[i].lane == lane && h->e[i].seq <= through) {
+		if (h->e[i].lane == lane && h->e[i].seq >= from && h->e[i].seq <= to) {
 			h->bytes -= msg_memory(h->e[i].m);
 			msg_unref(&h->e[i].m);
 		} else {

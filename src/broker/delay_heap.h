@@ -29,8 +29,8 @@ delay_entry_before(const struct delay_entry *a, const struct delay_entry *b)
 
 void delay_heap_push(struct delay_heap *h, const struct delay_entry *e);
 struct delay_entry delay_heap_pop(struct delay_heap *h); /* not of an empty one */
-/* Lets go of those of one lane up to `through`. Returns how many. */
-uint32_t delay_heap_drop(struct delay_heap *h, const struct delay_lane *lane, uint64_t through);
+/* Lets go of those of one lane with numbers from..to. Returns how many. */
+uint32_t delay_heap_drop(struct delay_heap *h, const struct delay_lane *lane, uint64_t from, uint64_t to);
 void delay_heap_fini(struct delay_heap *h); /* with its references */
 
 #endif

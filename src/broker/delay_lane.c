@@ -263,13 +263,12 @@ delay_spilled(struct delay_lane *l, uint64_t through, bool is_behind)
 	if (!delay_lane_is_run(l)) {
 		/* Only while a buffer is read after a restart: what came meanwhile is read with it. */
 		if (is_behind)
-			(void)delay_heap_drop(&d->buffer, l, through);
-		return first;
-	}
-	if (is_behind)
+			(void)delay_heap_drop(&d->buffer, l, l->through + 1, through);
+	} else if (is_behind) {
 		drop_back(l, through);
-	else
+	} else {
 		first = spilled_front(l, through);
+	}
 	l->through = through;
 	if (l->wants_spill)
 		delay_list_work(d);

@@ -383,7 +383,7 @@ END_TEST
 
 /* ---- the model ---- */
 
-enum { MODEL_MESSAGES = 6000, MODEL_STEPS = 300 };
+enum { MODEL_MESSAGES = 12000, MODEL_STEPS = 300 };
 
 static struct {
 	struct {
@@ -441,15 +441,17 @@ model_publish(unsigned how)
 {
 	uint64_t now = n.w.broker->now_ms, delay;
 
-	for (unsigned i = 0; i < 20 && model.count < MODEL_MESSAGES; i++) {
+	bool small = how % 2 == 0;
+
+	for (unsigned i = 0; i < (small ? 40 : 20) && model.count < MODEL_MESSAGES; i++) {
 		switch (how) {
 		case 0: delay = 100 * (1 + random_below(1000)); break;
 		case 1: delay = 5000; break;                      /* as it comes */
-		case 2: delay = 100000 - model.count * 10; break; /* the other way round */
+		case 2: delay = 130000 - model.count * 10; break; /* the other way round */
 		default: delay = 1 + random_below(3); break;
 		}
 		model.m[model.count].due = now + delay;
-		publish_delayed(model.count++, 8 + random_below(6000), delay);
+		publish_delayed(model.count++, 8 + random_below(small ? 600 : 6000), delay);
 	}
 }
 
@@ -488,7 +490,7 @@ START_TEST(any_order)
 	seed = 88172645463325252u + (uint64_t)_i;
 	memset(&model, 0, sizeof model);
 	n.cfg.lane_bytes = _i % 2 == 0
-	                       ? 256 << 10
+	                       ? 64 << 10
 	                       : 32 << 20; /* little: the store puts lanes into files by itself */
 	node_restart(&n, true, 1000, end_peer);
 	make(durable);
