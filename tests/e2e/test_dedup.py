@@ -287,6 +287,7 @@ def test_dead_letters(node, how):
     p.chan.wait_count("dead", 1)
     for name in ("q1", "q2", "q3", "q4"):
         p.chan.wait_count(name, 0)
+    p.chan.declare("barrier", durable=True)     # what was before is on disk: a kill forgets no rejection
     again(this, how)
     chan = this.raw().channel()
     # dlx let q2's through, but the queue dropped it; it remembers q3's
