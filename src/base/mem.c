@@ -24,7 +24,7 @@ enum {
 	/* So much may be free at the top of the heap before free() returns it: 0.06 ms per MiB. */
 	TRIM_THRESHOLD = 8 << 20,
 	TOP_PAD = 256 << 10,
-	ARENAS = 4, /* core, journal, log, workers: more would only scatter */
+	ARENAS = 4,             /* core, journal, log, workers: more would only scatter */
 	ARENA_SPACE = 64 << 20, /* address space that each of them reserves */
 	TRIM_FALL = 32 << 20,
 	TRIM_EVERY_US = 5 * 1000 * 1000

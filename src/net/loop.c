@@ -272,8 +272,8 @@ loop_read(struct loop *l)
 	if (l->stranger_count == 0)
 		return;
 	least_us = clock_mono_us() + LOOP_STRANGERS_US;
-	read_list(l, &l->strangers, l->stranger_count, quota,
-	    until_us > least_us ? until_us : least_us);
+	read_list(
+	    l, &l->strangers, l->stranger_count, quota, until_us > least_us ? until_us : least_us);
 }
 
 void

@@ -174,7 +174,8 @@ apply_seg(struct lane *l, const struct op_seg *g, uint64_t lsn)
 		return;
 	lane_clear_through(l, g->last);
 	if (g->last + 1 == l->next_seq && lsn != 0)
-		lane_set_evidence(l, lsn); /* the last ones may have no MSG: they were not persistent */
+		lane_set_evidence(
+		    l, lsn); /* the last ones may have no MSG: they were not persistent */
 	if (!l->store->recovering && l->delivered > chain_end)
 		lane_mark_is_due(l);
 }

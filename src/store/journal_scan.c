@@ -58,7 +58,10 @@ read_pieces(struct scan *s, uint64_t at, uint64_t n)
 
 	memset(s->window, 0, n);
 	for (; i < n; i += len) {
-		len = PIECE - (at + i) % PIECE; /* each is one of the disk's: its neighbours are not lost with it */
+		len =
+		    PIECE -
+		    (at + i) %
+		        PIECE; /* each is one of the disk's: its neighbours are not lost with it */
 		if (len > n - i)
 			len = n - i;
 		if (s->disk->ops->read(s->f, s->window + i, len, at + i) < 0) {

@@ -138,6 +138,23 @@ def expiring(folder, n):
             run.step("expired", run.wait_empty)
 
 
+def expiring_everywhere(folder, n):
+    queues = 1000
+    with Run("%d messages in %d queues that expire in one second" % (n, queues), folder) as run:
+        names = ["q%d" % i for i in range(queues)]
+        run.send([run.method("queue.declare", queue=q, nowait=True, arguments={}) for q in names])
+        deadline = time.time() + 5 + n // 20000
+
+        def publish():
+            for at in range(0, n, 10000):
+                left = str(max(1, int((deadline - time.time()) * 1000)))
+                run.send([run.chan.encode_publish("", names[i % queues], b"m", expiration=left)
+                          for i in range(at, at + 10000)])
+
+        run.step("published", publish)
+        run.step("expired", run.wait_empty)
+
+
 def exclusive(folder, n):
     with Run("%d exclusive queues" % n, folder) as run:
         other = run.node.raw()
@@ -188,8 +205,8 @@ def leases(folder, n):
 
 
 SCENARIOS = {"hashes": (hashes, 1000), "topics": (topics, 50000), "ttl_queues": (ttl_queues, 100000),
-             "expiring": (expiring, 1000000), "exclusive": (exclusive, 100000), "consumers": (consumers, 675000),
-             "leases": (leases, 100000)}
+             "expiring": (expiring, 1000000), "expiring_everywhere": (expiring_everywhere, 1000000),
+             "exclusive": (exclusive, 100000), "consumers": (consumers, 675000), "leases": (leases, 100000)}
 
 
 def main():
