@@ -279,13 +279,37 @@ append_restored(struct strand *s, struct msg *m, uint64_t seq, const struct op_s
 		s->queue->with_due = true;
 }
 
-/* n unread ones are gone. */
+/* n unread ones are gone, or as many as are counted. */
 static void
 forget_unread(struct strand *s, uint64_t n, uint64_t bytes)
 {
-	assert(strand_unread(s) >= n);
+	if (unlikely(n > strand_unread(s)))
+		n = strand_unread(s);
+	if (unlikely(bytes > s->ready_bytes - s->back_bytes))
+		bytes = s->ready_bytes - s->back_bytes;
 	s->behind -= n;
 	strand_count_out(s, n, bytes);
+}
+
+/* What is counted here follows the lane, which found that its files have not what they should. */
+static void
+agree(struct strand *s, uint64_t unread)
+{
+	const struct queue *q = s->queue;
+	uint64_t counted = strand_unread(s);
+
+	if (likely(counted == unread))
+		return;
+	log_error("queue '%.*s': %llu messages wait on disk, %llu were counted", (int)q->name_len,
+	    q->name, (unsigned long long)unread, (unsigned long long)counted);
+	lane_note_damage(s->lane);
+	s->bytes_unsure = true;
+	if (counted > unread) {
+		forget_unread(s, counted - unread, 0);
+	} else {
+		s->behind += unread - counted;
+		strand_count_in(s, unread - counted);
+	}
 }
 
 void
@@ -294,7 +318,8 @@ strand_loaded(struct strand *s, struct msg *m, uint64_t seq, const struct op_sta
 {
 	struct entry e;
 
-	assert(strand_unread(s) > 0);
+	if (unlikely(strand_unread(s) == 0))
+		agree(s, lane_unread(s->lane) + 1);
 	if (seq > s->keep_through)
 		s->keep_through = seq;
 	append_restored(s, m, seq, state, expires_ms, &e);
@@ -313,11 +338,7 @@ strand_load_done(struct strand *s)
 	bool had_head = strand_has_head(s);
 
 	q->broker->loads++;
-	if (strand_unread(s) != lane_unread(s->lane))
-		log_error("queue '%.*s': %llu messages wait on disk, %llu are counted",
-		    (int)q->name_len, q->name, (unsigned long long)lane_unread(s->lane),
-		    (unsigned long long)strand_unread(s));
-	assert(strand_unread(s) == lane_unread(s->lane));
+	agree(s, lane_unread(s->lane));
 	if (strand_unread(s) == 0 && s->is_chained)
 		link_back(s);
 	if (q->with_due)

@@ -167,6 +167,16 @@ strand_count_out(struct strand *s, uint64_t n, uint64_t bytes)
 }
 
 void
+strand_count_in(struct strand *s, uint64_t n)
+{
+	s->ready += n;
+	s->queue->ready += n;
+	s->queue->broker->stats.messages_ready += n;
+	if (unlikely(s->queue->priorities != NULL))
+		queue_priorities_note(s);
+}
+
+void
 strand_append(struct strand *s, const struct entry *e)
 {
 	if (likely(s->behind == 0)) {

@@ -45,6 +45,7 @@ void strand_drop_block(struct strand *s, struct entry_block *k); /* unlinked bef
 void strand_free_block(struct entry_block *k);
 struct entry_block *strand_split_block(struct entry_block *k, uint32_t at);	/* the part from index `at` on */
 void strand_count_out(struct strand *s, uint64_t n, uint64_t bytes);
+void strand_count_in(struct strand *s, uint64_t n);	/* unread ones that were not counted; their bytes are not known */
 
 /* queue_priorities.c */
 void queue_priorities_init(struct queue *q);	/* if its settings want it */

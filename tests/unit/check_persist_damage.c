@@ -106,6 +106,64 @@ START_TEST(messages_without_a_queue_are_counted)
 }
 END_TEST
 
+/* ---- counts ---- */
+
+/* Takes all, and looks at their order. Returns how many. */
+static uint64_t
+drain(struct peer *peer, struct queue *q)
+{
+	uint64_t taken = 0, last = 0, tag;
+	struct entry e;
+	uint32_t left;
+
+	for (int idle = 0; idle < 5;) {
+		if (session_get(&peer->session, q, true, &e, &tag, &left) != GET_GOT) {
+			node_settle(&n);
+			idle++;
+			continue;
+		}
+		ck_assert_uint_gt(e.seq_flags >> 8, last);
+		last = e.seq_flags >> 8;
+		msg_unref(&e.m);
+		taken++;
+		idle = 0;
+	}
+	return taken;
+}
+
+/* A queue counts more, or fewer, than its lane has: what the lane has counts, and every message is given out. */
+START_TEST(a_queue_that_counts_wrongly)
+{
+	enum { MANY = 30000 };
+	const uint64_t wrong = _i == 0 ? 7 : (uint64_t)-7;
+	struct peer peer;
+	struct queue *q;
+
+	node_init(&n);
+	n.w.broker->store->cfg.lane_entries = 1024;
+	peer_init(&peer, &n.client);
+	q = node_queue(&n, "q", true);
+	for (uint64_t i = 1; i <= MANY; i++) {
+		(void)node_publish(&n, q, persistent_msg(i, 100), 0);
+		if (i % 100 == 0)
+			(void)node_turn(&n);
+	}
+	node_settle(&n);
+	ck_assert_uint_gt(strand_unread(&q->strand), MANY / 2);
+	q->strand.behind += wrong;
+	q->strand.ready += wrong;
+	q->ready += wrong;
+	n.w.broker->stats.messages_ready += wrong;
+	ck_assert_uint_eq(drain(&peer, q), MANY);
+	ck_assert_uint_eq(n.w.broker->store->stats.damaged, 1);
+	ck_assert_uint_eq(q->ready + q->strand.ready + q->strand.behind, 0);
+	ck_assert_uint_eq(q->ready_bytes, 0);
+	ck_assert_uint_eq(n.w.broker->stats.messages_ready, 0);
+	peer_fini(&peer);
+	node_fini(&n);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -117,6 +175,7 @@ main(void)
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, put_again_from_memory);
 	tcase_add_test(t, messages_without_a_queue_are_counted);
+	tcase_add_loop_test(t, a_queue_that_counts_wrongly, 0, 2);
 	suite_add_tcase(s, t);
 	srunner_run_all(r, CK_ENV);
 	failed = srunner_ntests_failed(r);
