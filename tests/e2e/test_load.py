@@ -343,6 +343,27 @@ def test_connection_storm(node):
     assert chan.drain("kept") == [str(n) for n in range(10)]
 
 
+def test_thousands_of_exclusive_queues_go(node):
+    """They go with their connection, some at a time, and the longest turn can be seen."""
+    this = node()
+    count = scaled(20000)
+    with bystander(this):
+        before = this.overview()["object_totals"]["queues"]
+        chan = this.raw().channel()
+        declare = [enc_frame(FRAME_METHOD, chan.number, enc_method(
+            "queue.declare", queue="q%d" % n, exclusive=True, nowait=True, arguments={})) for n in range(count)]
+        for at in range(0, count, 1000):
+            chan.conn.send_raw(b"".join(declare[at:at + 1000]))
+        assert chan.counts("q%d" % (count - 1)) == (0, 0)
+        chan.conn.abort()
+        wait_for(lambda: this.overview()["object_totals"]["queues"] == before, 20, "no queue left")
+        other = this.raw().channel()
+        other.declare("q%d" % (count - 1))
+    process = this.overview()["hermes"]["process"]
+    assert 0 < process["turn_longest_us"] < 20000 * SLOW * max(1, LOAD)
+    assert 0 < process["turn_longest_lately_us"] <= process["turn_longest_us"]
+
+
 # ---- huge, slow ---------------------------------------------------------------
 class Digests:
     """Reads deliveries without putting bodies together: a digest of each, by channel."""
