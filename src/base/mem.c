@@ -54,6 +54,9 @@ mem_init(void)
 	mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD);
 	mallopt(M_TRIM_THRESHOLD, TRIM_THRESHOLD);
 	mallopt(M_TOP_PAD, TOP_PAD);
+	/* Small pieces that are freed would lie apart until some call joins all of them: 17 ms for those of 100,000
+	 * queues, in the middle of a turn. Each is joined with its neighbours when it is freed. */
+	mallopt(M_MXFAST, 0);
 	mallopt(M_ARENA_MAX, arenas());
 }
 
