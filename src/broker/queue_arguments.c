@@ -242,10 +242,13 @@ static const struct argument {
 	const char *const *words; /* of an enum or a bool that is said by a word */
 	size_t at;
 	enum set_kind kind;
-	bool is_later; /* comes with a later version */
+	const char *behind; /* in a quorum queue: compared behind this one */
+	bool is_later;      /* comes with a later version */
 } arguments[] = {
-	{ "x-expires", check_expires, CLASSIC | QUORUM, .policy = "expires", SETS(expires_ms) },
-	{ "x-message-ttl", check_ttl, CLASSIC | QUORUM, .policy = "message-ttl", SETS(ttl_ms) },
+	{ "x-expires", check_expires, CLASSIC | QUORUM, .policy = "expires", SETS(expires_ms),
+	    .behind = "x-dead-letter-strategy" },
+	{ "x-message-ttl", check_ttl, CLASSIC | QUORUM, .policy = "message-ttl", SETS(ttl_ms),
+	    .behind = "x-delivery-limit" },
 	/* its type: check_dead_letter */
 	{ "x-dead-letter-exchange", NULL, CLASSIC | QUORUM, .policy = "dead-letter-exchange",
 	    SETS(dead_letter_exchange) },
@@ -492,27 +495,41 @@ differs(const struct queue *q, const char *name, const struct field *now, const 
 	    name, (int)q->name_len, q->name, q->vhost->name, received, current);
 }
 
+static const struct error *
+compare_one(const struct queue *q, const struct queue_spec *spec, const struct argument *r)
+{
+	struct field a, b;
+	bool has_now, has_was;
+
+	if (!(r->types & 1u << q->set.type))
+		return NULL;
+	has_now = table_find(table_span(spec->arguments), r->name, &a);
+	has_was = table_find(table_span(q->arguments), r->name, &b);
+	if (has_now && has_was ? field_equal(&a, &b) : has_now == has_was)
+		return NULL;
+	/* A queue is a classic one whether its declaration says so or not. */
+	if (r->check == check_type && q->set.type == QUEUE_CLASSIC &&
+	    (!has_now || span_is(a.bytes, "classic")))
+		return NULL;
+	return differs(q, r->name, has_now ? &a : NULL, has_was ? &b : NULL);
+}
+
 const struct error *
 queue_compare_arguments(const struct queue *q, const struct queue_spec *spec)
 {
-	struct span now = table_span(spec->arguments), was = table_span(q->arguments);
-	struct field a, b;
+	bool moved = q->set.type == QUEUE_QUORUM;
+	const struct error *e = NULL;
 
-	for (size_t i = 0; i < COUNT_OF(arguments); i++) {
-		const char *name = arguments[i].name;
-		bool has_now, has_was;
+	for (size_t i = 0; e == NULL && i < COUNT_OF(arguments); i++) {
+		const struct argument *r = &arguments[i];
 
-		if (!(arguments[i].types & 1u << q->set.type))
-			continue;
-		has_now = table_find(now, name, &a);
-		has_was = table_find(was, name, &b);
-		if (has_now && has_was ? field_equal(&a, &b) : has_now == has_was)
-			continue;
-		/* A queue is a classic one whether its declaration says so or not. */
-		if (arguments[i].check == check_type && q->set.type == QUEUE_CLASSIC &&
-		    (!has_now || span_is(a.bytes, "classic")))
-			continue;
-		return differs(q, name, has_now ? &a : NULL, has_was ? &b : NULL);
+		if (!moved || r->behind == NULL)
+			e = compare_one(q, spec, r);
+		for (size_t j = 0; moved && e == NULL && j < i; j++) {
+			if (arguments[j].behind != NULL &&
+			    strcmp(arguments[j].behind, r->name) == 0)
+				e = compare_one(q, spec, &arguments[j]);
+		}
 	}
-	return NULL;
+	return e;
 }
