@@ -107,7 +107,8 @@ broker_run(struct broker *b)
 	more |= queue_free_garbage(b, GARBAGE_MAX);
 	if (b->store != NULL)
 		pressure_run(b);
-	return more;
+	/* What consumers met that had expired, or left that is too much. */
+	return more || !TAILQ_EMPTY(&b->untidy) || !TAILQ_EMPTY(&b->dead);
 }
 
 void
