@@ -16,6 +16,7 @@
 #include "broker/props.h"
 #include "broker/publish.h"
 #include "broker/queue_priv.h"
+#include "broker/quorum.h"
 #include "broker/route.h"
 #include "broker/vhost.h"
 
@@ -199,6 +200,8 @@ dead_letter(struct queue *q, struct entry *e, enum death_reason why)
 	s = queue_strand(q, e->m);
 	if (s->lane != NULL && seq_of(e) > s->delivered)
 		s->delivered = seq_of(e);
+	if (keeps(q) && q->quorum != NULL)
+		quorum_mark_dead(q, e, why);
 	push(q, e, why);
 	e->m = NULL;
 }

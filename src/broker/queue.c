@@ -106,7 +106,25 @@ queue_run(struct queue *q, unsigned max)
 		end_turn(k);
 		n++;
 	}
+	if (unlikely(q->is_limited) && q->quorum != NULL &&
+	    (n < max || queue_next_taker(q) == NULL))
+		queue_tidy_later(q);
 	return n;
+}
+
+void
+queue_offer_returned(struct queue *q)
+{
+	if (likely(!q->is_limited)) {
+		queue_make_runnable(q);
+	} else if (q->quorum == NULL) {
+		queue_tidy_later(q);
+		queue_make_runnable(q);
+	} else {
+		queue_make_runnable(q);
+		if (!q->is_runnable)
+			queue_tidy_later(q);
+	}
 }
 
 void
@@ -114,10 +132,7 @@ queue_returned_done(struct queue *q)
 {
 	if (unlikely(q->quorum != NULL))
 		quorum_returned_done(q);
-	/* What is too much goes before somebody gets it. */
-	if (unlikely(q->is_limited))
-		queue_tidy_later(q);
-	queue_make_runnable(q);
+	queue_offer_returned(q);
 }
 
 /* ---- consumers ---- */

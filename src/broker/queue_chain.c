@@ -316,6 +316,7 @@ void
 strand_loaded(struct strand *s, struct msg *m, uint64_t seq, const struct op_state *state,
     uint64_t expires_ms)
 {
+	uint64_t bytes = m->body_size;
 	struct entry e;
 
 	if (unlikely(strand_unread(s) == 0))
@@ -324,7 +325,7 @@ strand_loaded(struct strand *s, struct msg *m, uint64_t seq, const struct op_sta
 		s->keep_through = seq;
 	append_restored(s, m, seq, state, expires_ms, &e);
 	if (unlikely(s->queue->quorum != NULL) && quorum_take_restored(s->queue, &e)) {
-		forget_unread(s, 1, m->body_size);
+		forget_unread(s, 1, bytes);
 		return;
 	}
 	strand_append_to(&s->head, &s->tail, &e);

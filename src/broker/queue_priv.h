@@ -82,6 +82,8 @@ void queue_hand_over(struct queue *q, struct consumer *k, struct entry *e);
 
 /* queue_limits.c: a message enters that may expire, or a queue whose head may have to go. */
 void queue_publish_limited(struct queue *q, struct entry *e);
+/* Messages came back, and consumers may take them. What is too much goes before that, but in quorum queues after it; queue.c's. */
+void queue_offer_returned(struct queue *q);
 void queue_tidy_later(struct queue *q);	/* what has expired, or is too much, goes in the next broker_run() */
 bool queue_tidy(struct queue *q);	/* now. False: there is more, which goes later */
 void queue_tidied(struct queue *q);	/* it need not: the queue goes */

@@ -23,9 +23,8 @@ enum {
 };
 
 struct quorum {
-	struct queue *queue; /* borrowed: the one that we are a part of */
-	struct entry_block *head,
-	    *tail; /* owned: on their way to the tail; counted in queue->unacked */
+	struct queue *queue;             /* borrowed: the one that we are a part of */
+	struct entry_block *head, *tail; /* owned: those on their way, in queue->unacked */
 	bool is_listed;
 	TAILQ_ENTRY(quorum) link; /* broker->moving while head != NULL */
 };
@@ -165,9 +164,33 @@ quorum_take_back(struct queue *q, const struct entry *e, enum settle how)
 	return true;
 }
 
+/* What the store has as the number of times that it came back. */
+static inline uint32_t
+dead_count(enum death_reason why)
+{
+	return UINT32_MAX - (uint32_t)why;
+}
+
+void
+quorum_mark_dead(struct queue *q, const struct entry *e, enum death_reason why)
+{
+	struct strand *s = queue_strand(q, e->m);
+	struct op_state state = { true, e->deliveries, dead_count(why) };
+
+	if (s->lane != NULL)
+		lane_set_state(s->lane, e->seq_flags >> 8, &state);
+}
+
 bool
 quorum_take_restored(struct queue *q, struct entry *e)
 {
+	if (e->acquired >= dead_count(DEATH_RETAINED)) {
+		enum death_reason why = (enum death_reason)(UINT32_MAX - e->acquired);
+
+		e->acquired = e->deliveries;
+		dead_letter(q, e, why);
+		return true;
+	}
 	if (e->deliveries == 0 && e->seq_flags & ENTRY_REDELIVERED)
 		e->deliveries = 1;
 	if (e->deliveries > e->acquired)
@@ -231,7 +254,6 @@ move_some(struct quorum *w, unsigned max)
 		(void)store_end(store);
 	q->broker->work += n;
 	queue_settled(q, n);
-	queue_make_runnable(q);
 	return n;
 }
 
@@ -263,6 +285,7 @@ quorum_run(struct broker *b)
 
 	while (left > 0 && (w = TAILQ_FIRST(&b->moving)) != NULL) {
 		left -= move_some(w, left);
+		queue_offer_returned(w->queue);
 		unlist(w);
 		if (w->head == NULL)
 			continue;

@@ -18,6 +18,7 @@
 #include <sys/queue.h>
 
 #include "base/attr.h"
+#include "broker/dead_letter.h"
 #include "broker/error.h"
 #include "broker/queue.h"
 #include "broker/session.h"
@@ -44,6 +45,8 @@ uint64_t quorum_delivery_limit(const struct queue *q);
 bool quorum_take_back(struct queue *q, const struct entry *e, enum settle how) MUSTUSE;
 /* After some came back: those whose place is the tail go there; where they are many, the rest in the next turns. */
 void quorum_returned_done(struct queue *q);
+/* A dead letter that may wait for long, until its targets take it: it is one after a restart, too. */
+void quorum_mark_dead(struct queue *q, const struct entry *e, enum death_reason why);
 /* One that the store had: it comes back if it was out when the node ended. True: as above. */
 bool quorum_take_restored(struct queue *q, struct entry *e) MUSTUSE;
 bool quorum_run(struct broker *b);	/* for broker.c: the next of them. True: there are more */

@@ -6,9 +6,17 @@
 #include "broker/table.h"
 #include "tests/unit/persist_world.h"
 
+enum { NO_LIMIT = -1 };
+
 static struct node n;
 static struct peer peer;
 static bool peer_is_open;
+
+/* Further arguments of queues that are declared. */
+static struct {
+	int max_length, ttl_ms;
+	bool keeps_letters; /* at least once, to queue "dead" */
+} also;
 
 static void
 open_peer(void)
@@ -28,6 +36,8 @@ end_peer(void)
 static void
 setup(void)
 {
+	also.max_length = also.ttl_ms = NO_LIMIT;
+	also.keeps_letters = false;
 	node_init(&n);
 	open_peer();
 }
@@ -47,9 +57,15 @@ kill_node(void)
 	open_peer();
 }
 
-enum { NO_LIMIT = -1 };
+static void
+put_number(struct table_writer *w, const char *name, int value)
+{
+	struct field f = { .name = span_str(name), .kind = 'I', .integer = value };
 
-/* x-queue-type quorum, x-delivery-limit or none */
+	if (value != NO_LIMIT)
+		table_put_field(w, &f);
+}
+
 static struct table *
 arguments(int limit)
 {
@@ -58,12 +74,14 @@ arguments(int limit)
 
 	table_writer_init(&w, 1024);
 	table_put_string(&w, "x-queue-type", "quorum");
-	if (limit != NO_LIMIT) {
-		struct field f = {
-			.name = SPAN_LIT("x-delivery-limit"), .kind = 'I', .integer = limit
-		};
-
-		table_put_field(&w, &f);
+	put_number(&w, "x-delivery-limit", limit);
+	put_number(&w, "x-max-length", also.max_length);
+	put_number(&w, "x-message-ttl", also.ttl_ms);
+	if (also.keeps_letters) {
+		table_put_string(&w, "x-dead-letter-exchange", "");
+		table_put_string(&w, "x-dead-letter-routing-key", "dead");
+		table_put_string(&w, "x-dead-letter-strategy", "at-least-once");
+		table_put_string(&w, "x-overflow", "reject-publish");
 	}
 	t = table_from_raw(span_of(w.p, w.n));
 	table_writer_fini(&w);
@@ -194,6 +212,26 @@ START_TEST(no_conditions_when_deleted)
 	put(q, 1, 3);
 	ck_assert_ptr_null(queue_delete(q, false, false, &messages));
 	ck_assert_uint_eq(messages, 3);
+}
+END_TEST
+
+/* Arguments are compared in RabbitMQ's order for this type. */
+START_TEST(declared_again)
+{
+	static const char *const order[] = { "x-max-length", "x-delivery-limit", "x-message-ttl" };
+	const struct error *e;
+	struct queue *q;
+
+	also.max_length = 5;
+	also.ttl_ms = 1000;
+	q = quorum(3);
+	for (size_t i = 0; i < COUNT_OF(order); i++) {
+		also.max_length = i < 1 ? 6 : 5;
+		also.ttl_ms = 2000;
+		e = declare("q", true, false, false, i < 2 ? 4 : 3, &q);
+		ck_assert_ptr_nonnull(e);
+		ck_assert_ptr_nonnull(strstr(e->text, order[i]));
+	}
 }
 END_TEST
 
@@ -335,6 +373,70 @@ START_TEST(disk_is_full)
 }
 END_TEST
 
+/* Who gave them back takes them again before it is looked at how many there are; not so where nobody takes them. */
+START_TEST(limits_after_consumers)
+{
+	struct queue *q;
+	struct consumer *k;
+
+	also.max_length = 1;
+	q = quorum(_i == 0 ? NO_LIMIT : 5);
+	k = peer_consume(&peer, q, "t", false);
+	put(q, 1, 3);
+	ck_assert_uint_eq(peer.count, 3);
+	settle(0, true, SETTLE_REQUEUE);
+	world_turn(&n.w);
+	ck_assert_uint_eq(peer.count, 6);
+	ck_assert_uint_eq(q->unacked, 3);
+	session_cancel(&peer.session, k);
+	settle(0, true, SETTLE_REQUEUE);
+	EXPECT(q, { 3, 2 });
+}
+END_TEST
+
+/* A dead letter whose target is full waits, over a kill as well: it is no message for consumers again. */
+START_TEST(letters_wait)
+{
+	struct queue *q, *dead = node_queue(&n, "dead", true);
+	uint64_t tag[3], now_ms;
+
+	also.keeps_letters = true;
+	q = quorum(1);
+	for (uint64_t i = 1; i <= 4; i++)
+		(void)node_publish(&n, q, persistent_msg(i, 8), 0);
+	dead->refuses = true; /* there is no queue that holds nothing */
+	dead->set.max_length = 0;
+	dead->set.overflow = OVERFLOW_REJECT;
+	n.w.broker->refusing++;
+	for (int i = 0; i < 3; i++)
+		get(q, &tag[i]);
+	settle(tag[1], false, SETTLE_REJECT);
+	settle(tag[0], false, SETTLE_REQUEUE);
+	get(q, &tag[0]);
+	settle(tag[0], false, SETTLE_REQUEUE);
+	settle(tag[2], false, SETTLE_ACK);
+	world_turn(&n.w);
+	ck_assert_uint_eq(q->ready, 1);
+	ck_assert_uint_eq(dead->ready, 0);
+	if (_i == 1) {
+		kill_node(); /* the queue "dead" is a usual one again */
+		q = queue_find(n.w.vhost, SPAN_LIT("q"));
+		dead = queue_find(n.w.vhost, SPAN_LIT("dead"));
+		ck_assert_uint_eq(q->ready, 1);
+	} else {
+		dead->refuses = false;
+		n.w.broker->refusing--;
+	}
+	now_ms = n.w.broker->now_ms + 1000;
+	world_at(&n.w, now_ms);
+	world_turn(&n.w);
+	ck_assert_uint_eq(dead->ready, 2);
+	kill_node();
+	ck_assert_uint_eq(queue_find(n.w.vhost, SPAN_LIT("dead"))->ready, 2);
+	EXPECT(queue_find(n.w.vhost, SPAN_LIT("q")), { 4, 0 });
+}
+END_TEST
+
 /* In a commit's record nothing else begins. */
 START_TEST(within_a_commit)
 {
@@ -416,12 +518,15 @@ quorum_suite(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_loop_test(t, declared_as_they_must_be, 0, COUNT_OF(refused));
 	tcase_add_test(t, no_conditions_when_deleted);
+	tcase_add_test(t, declared_again);
 	tcase_add_test(t, limit_of_a_channel);
 	tcase_add_test(t, exclusive_consumers);
 	tcase_add_loop_test(t, nacked, 0, 4);
 	tcase_add_test(t, channel_gone);
 	tcase_add_loop_test(t, many_at_once, 0, 3);
 	tcase_add_test(t, disk_is_full);
+	tcase_add_loop_test(t, limits_after_consumers, 0, 2);
+	tcase_add_loop_test(t, letters_wait, 0, 2);
 	tcase_add_test(t, within_a_commit);
 	tcase_add_loop_test(t, delivery_limit, 0, 2);
 	tcase_add_loop_test(t, counts_after_a_kill, 0, 2);
