@@ -27,6 +27,7 @@ THEMES = {
     "priority": {"publish": 36, "get": 14},
     "single": {"consume": 20, "cancel": 10, "close": 5, "disconnect": 3},
     "quorum": {"settle": 34, "recover": 0},
+    "lease": {"expire": 8, "consume": 12, "cancel": 8, "close": 4},
     "mixed": {"expire": 2, "settle": 30},
 }
 
@@ -39,7 +40,8 @@ PRIORITY = [("x-max-priority", [1, 3, 10])]
 SINGLE = [("x-single-active-consumer", [True])]
 QUORUM = [("x-delivery-limit", [0, 1, 2]), ("x-dead-letter-exchange", ["", "@x1"]), ("x-dead-letter-routing-key", ["@q2"]),
           ("x-max-length", [1, 3])]
-ARGUMENTS = {"quorum": QUORUM, "ttl": TTL + DEAD, "dead": DEAD + DEAD + TTL + LIMITS, "limits": LIMITS + DEAD, "priority": PRIORITY,
+LEASE = [("x-expires", ["SHORT", "SHORT", 60000]), ("x-message-ttl", ["SHORT", 60000])]
+ARGUMENTS = {"quorum": QUORUM, "lease": LEASE, "ttl": TTL + DEAD, "dead": DEAD + DEAD + TTL + LIMITS, "limits": LIMITS + DEAD, "priority": PRIORITY,
              "single": SINGLE, "mixed": TTL + DEAD + LIMITS + PRIORITY + SINGLE}
 
 
@@ -56,7 +58,6 @@ class Script:
         self.modes = {}                 # channel: "confirm" or "tx"
         self.holders = set()            # channels that may hold deliveries
         self.short = False              # may something expire soon?
-        self.since_expire = 0
 
     def maybe(self, chance):
         return self.rnd.random() < chance

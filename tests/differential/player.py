@@ -157,11 +157,13 @@ class Player:
         self.links = {}
         self.queues = {}                # name: the name of the link that owns it, or "o"
         self.exchanges = set()
+        self.quorum = set()             # names of queues
         self.counts = {}
         self.events = {}
         self.generated = []             # names that the server made, in their order
         self.bodies = 0
         self.step = 0
+        self.chained = "dead-letter" in json.dumps(steps)
         self.hurried = '"SHORT"' in json.dumps(steps)
         self.pause = QUORUM_PAUSE if '"quorum"' in json.dumps(steps) else PAUSE
         self.tick = None                # since when something may be on its way to expire
@@ -288,7 +290,8 @@ class Player:
             return "lost"
         if answer.name != "queue.declare-ok":
             return answer.reply_code
-        return [answer.message_count, answer.consumer_count]
+        # RabbitMQ counts as consumers of a quorum queue what was cancelled, and gets, while they hold messages.
+        return [answer.message_count, 0 if name in self.quorum else answer.consumer_count]
 
     def round(self):
         """One question to each channel and queue; all that came before the answers has been taken in."""
@@ -431,6 +434,10 @@ class Player:
         if answer:
             name = self.relative(answer.queue)
             self.out("r")["ok"] = name
+            if step.get("args", {}).get("x-queue-type") == "quorum":
+                self.quorum.add(name)
+            elif not step.get("passive"):
+                self.quorum.discard(name)
             if name not in self.queues:
                 self.queues[name] = step["ch"][0] if step.get("exclusive") else "o"
 
@@ -590,8 +597,8 @@ class Player:
         """Waits until what has a short time to live is past it."""
         until = self.last_tick + (self.short_ms + MARGIN_MS) / 1000
         time.sleep(max(0.0, until - time.monotonic()))
-        if self.tick is not None:
-            self.tick += self.short_ms / 1000
+        # What went on to another queue has a time to live there, which began when the first one's ended.
+        self.tick = self.tick + self.short_ms / 1000 if self.tick is not None and self.chained else None
 
 
 assert "basic.return" in CONTENT_METHODS
