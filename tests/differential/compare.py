@@ -47,6 +47,10 @@ class Judge:
         found = wanted.find(self.steps, index, self.expected[index], seen)
         return bool(found)
 
+    def hopeless(self, seen):
+        """Is there no need to wait for more?"""
+        return LATER in text(seen)
+
     def accept(self, index, seen):
         """The step is over, with this outcome: may the next one be looked at?"""
         if not self(index, seen):

@@ -328,10 +328,12 @@ class Player:
         deadline = time.monotonic() + self.patience
         while True:
             seen = self.round()
-            if judge(seen):
+            if judge(self.step, seen):
                 again = self.round()
-                if judge(again):
+                if judge(self.step, again):
                     return again
+            if judge.hopeless(seen):
+                return seen
             # Too late for a short time to live: with a longer one it is tried again, and then believed.
             if self.late() and not self.last_try:
                 raise Slow
@@ -375,7 +377,7 @@ class Player:
                 self.before(step)
                 getattr(self, "do_" + step["op"])(step)
                 if judge:
-                    seen = self.await_outcome(lambda out: judge(self.step, out))
+                    seen = self.await_outcome(judge)
                 else:
                     seen = self.rest()
                 outcomes.append(seen)
