@@ -632,6 +632,14 @@ queue_expire(struct queue *q, unsigned max)
 	return n;
 }
 
+uint32_t
+queue_left(struct queue *q)
+{
+	if (unlikely(q->with_due))
+		queue_expire(q, EXPIRE_SLICE);
+	return queue_count32(q->ready);
+}
+
 bool
 queue_take(struct queue *q, struct entry *out)
 {

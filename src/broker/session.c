@@ -117,7 +117,7 @@ session_get(
 		return GET_EMPTY;
 	}
 	*tag = s->next_tag++;
-	*left = queue_count32(q->ready);
+	*left = queue_left(q);
 	s->allowance++;
 	count_given(q, e);
 	if (no_ack) {
