@@ -6,6 +6,7 @@ difference is one that leaves nothing behind.
 """
 # SPDX-License-Identifier: Apache-2.0
 import collections
+import json
 
 WANTED = []
 
@@ -34,9 +35,13 @@ def rest(outcome, *without):
     return {key: value for key, value in outcome.items() if key not in without}
 
 
+def exact(message):
+    return json.dumps(message, sort_keys=True)
+
+
 def delivered(outcome):
     """How often each message came, whoever got it."""
-    return collections.Counter(repr(message) for messages in outcome.get("d", {}).values() for message in messages)
+    return collections.Counter(exact(message) for messages in outcome.get("d", {}).values() for message in messages)
 
 
 def made(steps, index, op, **args):
@@ -47,7 +52,7 @@ def made(steps, index, op, **args):
 
 def takers(outcome):
     """Who got each message: (message, consumer) as often as it came."""
-    return collections.Counter((repr(message), who) for who, messages in outcome.get("d", {}).items() for message in messages)
+    return collections.Counter((exact(message), who) for who, messages in outcome.get("d", {}).items() for message in messages)
 
 
 def stripped(thing, header):
@@ -110,6 +115,30 @@ def get_has_no_limit(steps, index, expected, got):
             "RabbitMQ 4.", goes_on=True)
 def acquired_count(steps, index, expected, got):
     return "x-acquired-count" in repr(got) and expected == stripped(got, "x-acquired-count")
+
+
+def quorum_with(steps, index, argument):
+    return any(step.get("args", {}).get("x-queue-type") == "quorum" and argument in step["args"]
+               for step in made(steps, index, "declare"))
+
+
+@difference("What comes back to a full quorum queue drives out the oldest first. With RabbitMQ it is the newest of those, because "
+            "it puts back one after the other, the last first.")
+def oldest_out_first(steps, index, expected, got):
+    return (quorum_with(steps, index, "x-max-length") and rest(expected, "d") == rest(got, "d") and
+            takers(expected) == takers(got) and "maxlen" in repr(got) and
+            all([number(m) for m in messages] == sorted(number(m) for m in messages) for messages in got["d"].values()))
+
+
+@difference("A consumer of a quorum queue never holds more than its prefetch limit. RabbitMQ gives it one more for each message "
+            "that reached its delivery limit.")
+def limit_after_delivery_limit(steps, index, expected, got):
+    gives_back = steps[index]["op"] == "settle" and steps[index].get("requeue")
+    limited = {step["ch"] for step in made(steps, index, "qos") if step["count"]}
+    less = stripped(got.get("d", {}), "x-acquired-count")
+    return bool(gives_back and limited and quorum_with(steps, index, "x-delivery-limit") and
+                rest(expected, "d", "n") == rest(got, "d", "n") and expected.get("d", {}) != less and
+                all(expected.get("d", {}).get(who, [])[:len(messages)] == messages for who, messages in less.items()))
 
 
 @difference("A connection that is closed for an error gets nothing any more. RabbitMQ ends one channel first, and may send what "
