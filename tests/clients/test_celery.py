@@ -13,7 +13,6 @@ import time
 
 import pytest
 
-import wire
 from node import SLOW, Node, clean_env, wait_for
 from programs import HERE, PYTHON, python_module
 
@@ -88,19 +87,6 @@ class Office:
         sys.path.remove(str(HERE / "python"))
 
 
-def skip_if_later(node):
-    """A worker's queue for remote control expires, and one of these has priorities."""
-    conn = node.raw()
-    try:
-        conn.channel().declare(exclusive=True, arguments={"x-expires": 10000, "x-max-priority": 9})
-    except wire.ConnectionClosed as exc:
-        if exc.code == 540:
-            pytest.skip(exc.text)
-        raise
-    finally:
-        node.abort_conns()
-
-
 @pytest.fixture(scope="module")
 def office(tmp_path_factory):
     """With one worker of two processes on the first queue."""
@@ -109,8 +95,6 @@ def office(tmp_path_factory):
     node = None if BROKER else Node(folder / "node").start()
     office = None
     try:
-        if node:
-            skip_if_later(node)
         office = Office(folder, BROKER or "127.0.0.1:%d" % node.port)
         office.worker("main", "-c", "2", "-Q", "celery").await_ready()
         yield office

@@ -81,13 +81,13 @@ def requeue_as_one(steps, index, expected, got):
                     for messages in got.get("d", {}).values()))
 
 
-@difference("Of consumers of equal priority the one that waits longest is next. One that was at its prefetch limit waits "
-            "from when it is free again; with RabbitMQ it has kept its place, unless a message passed it by meanwhile.")
+@difference("Of consumers that a limit over their channel has stopped, the one that waits longest goes on first. With RabbitMQ "
+            "it may be another.")
 def next_of_equals(steps, index, expected, got):
     if rest(expected, "d") != rest(got, "d") or delivered(expected) != delivered(got):
         return False
     known = {"%(ch)s/%(tag)s" % step: (step["q"], step.get("args")) for step in made(steps, index, "consume")}
-    limited = {step["ch"] for step in made(steps, index, "qos") if step["count"]}
+    limited = {step["ch"] for step in made(steps, index, "qos", **{"global": True}) if step["count"]}
     moved = {who for _, who in (takers(expected) - takers(got)) + (takers(got) - takers(expected))}
     return (len(moved) > 1 and moved <= set(known) and len({repr(known[who]) for who in moved}) == 1 and
             any(who.partition("/")[0] in limited for who in moved))
