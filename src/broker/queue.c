@@ -90,8 +90,10 @@ queue_publish(struct queue *q, struct msg *m, uint64_t due_ms)
 		return;
 	}
 	strand_append(queue_strand(q, m), &e);
-	/* Where something is ready and there are takers, the queue is on the list, or its next message is being read. */
-	assert(q->is_runnable || takers_first(&q->takers) == NULL || queue_turn(q)->behind > 0);
+	/* Where something is ready and there are takers, the queue is on the list, or its next message is being read, or what
+	 * stands before it goes first. */
+	assert(q->is_runnable || takers_first(&q->takers) == NULL || queue_turn(q)->behind > 0 ||
+	       q->is_untidy);
 }
 
 unsigned

@@ -79,14 +79,27 @@ queue_tidied(struct queue *q)
 	TAILQ_REMOVE(&q->broker->untidy, q, tidy_link);
 }
 
+/* Who wants the next one may have met too many that had to go first. */
+static void
+tidy_done(struct queue *q)
+{
+	q->broker->loads++;
+	queue_make_runnable(q);
+}
+
 bool
 queue_tidy(struct queue *q)
 {
+	bool was_untidy = q->is_untidy;
+
 	queue_tidied(q);
-	if (tidy(q, TIDY_NOW) < TIDY_NOW)
-		return true;
-	queue_tidy_later(q);
-	return false;
+	if (tidy(q, TIDY_NOW) >= TIDY_NOW) {
+		queue_tidy_later(q);
+		return false;
+	}
+	if (was_untidy)
+		tidy_done(q);
+	return true;
 }
 
 void
@@ -125,13 +138,10 @@ queues_tidy(struct broker *b)
 
 		queue_tidied(q);
 		n = tidy(q, max);
-		if (n >= max) {
+		if (n >= max)
 			queue_tidy_later(q);
-		} else {
-			/* Who wants the next one may have met too many that had expired. */
-			b->loads++;
-			queue_make_runnable(q);
-		}
+		else
+			tidy_done(q);
 		left -= n < left ? (n > 0 ? n : 1) : left;
 	}
 	return !TAILQ_EMPTY(&b->untidy);
