@@ -32,7 +32,8 @@ enum {
 	NAME_MAX_BYTES = 255,
 	HEADERS_MAX = (128 << 10) -
 	              1024, /* of a letter: its header goes out as one frame of the usual size */
-	SPAN_COST = 4,      /* to go through headers costs this many copied bytes each */
+	SPAN_COST = 4,      /* to go through headers costs this many copied bytes each, */
+	WORK_COST = 256,    /* and a queue that a letter enters, or a match on the way to it */
 	TARGETS = 64
 };
 
@@ -312,13 +313,16 @@ static uint32_t
 choose(struct queue *q, const struct route *route, struct span headers, enum death_reason why,
     struct queue **to)
 {
+	struct death_path path;
 	uint32_t n = 0;
 
+	path.n = 0;
+	if (why != DEATH_REJECTED)
+		death_path_read(headers, &path);
 	for (uint32_t i = 0; i < route->count; i++) {
 		struct queue *target = route->queue[i];
 
-		if (why != DEATH_REJECTED &&
-		    death_is_cycle(headers, span_of(target->name, target->name_len)))
+		if (death_is_cycle(&path, span_of(target->name, target->name_len)))
 			lost(q, &q->broker->stats.dead_letter_cycles, "it would go round for ever");
 		else
 			to[n++] = target;
@@ -429,13 +433,17 @@ send(struct dead_letters *d, const struct entry *e, size_t *cost)
 static bool
 run_slice(struct dead_letters *d, unsigned *letters, size_t *bytes)
 {
-	size_t cost;
+	const struct broker *b = d->queue->broker;
 
 	for (unsigned n = 0; n < RUN_SLICE && d->count > 0 && *letters > 0; n++) {
+		uint64_t before = b->work;
+		size_t cost;
+
 		if (!send(d, first(d), &cost))
 			return false;
 		pop(d);
 		--*letters;
+		cost += (b->work - before) * WORK_COST;
 		*bytes -= cost < *bytes ? cost : *bytes;
 		if (*bytes == 0)
 			*letters = 0;

@@ -66,19 +66,28 @@ collect(struct span list, struct events *to)
 	}
 }
 
-bool
-death_is_cycle(struct span headers, struct span queue)
+void
+death_path_read(struct span headers, struct death_path *out)
 {
 	struct field list, f;
 	size_t at = 0;
 
+	out->n = 0;
 	if (!table_find(headers, "x-death", &list) || list.kind != 'A')
-		return false;
-	for (unsigned n = 0; n < LOOK_MAX && array_next(list.bytes, &at, &f); n++) {
+		return;
+	while (out->n < DEATH_PATH_MAX && array_next(list.bytes, &at, &f)) {
 		/* What nobody but a client can have written speaks for a client in the cycle. */
 		if (f.kind != 'F' || span_is(text_of(f.bytes, "reason"), "rejected"))
-			return false;
-		if (span_eq(text_of(f.bytes, "queue"), queue))
+			return;
+		out->queue[out->n++] = text_of(f.bytes, "queue");
+	}
+}
+
+bool
+death_is_cycle(const struct death_path *path, struct span queue)
+{
+	for (unsigned i = 0; i < path->n; i++) {
+		if (span_eq(path->queue[i], queue))
 			return true;
 	}
 	return false;

@@ -24,7 +24,16 @@ enum { DEATH_EVENTS_MAX = 64 };	/* tables in x-death: with more, those at its en
 /* The headers of the message after this death. `older`: how many tables of earlier deaths may stay. */
 void death_write(struct table_writer *w, struct span headers, const struct death *d, unsigned older);
 
-/* Would a message with these headers, put into the queue of this name, go round without anybody having rejected it? */
-bool death_is_cycle(struct span headers, struct span queue);
+enum { DEATH_PATH_MAX = 128 };	/* deaths looked at for a cycle */
+
+/* The queues in which a message died since somebody rejected it, from its headers, which it points into. */
+struct death_path {
+	struct span queue[DEATH_PATH_MAX];
+	unsigned n;
+};
+void death_path_read(struct span headers, struct death_path *out);
+
+/* Would the message, put into the queue of this name, go round without anybody having rejected it? */
+bool death_is_cycle(const struct death_path *path, struct span queue);
 
 #endif

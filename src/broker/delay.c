@@ -24,7 +24,8 @@ enum {
 	BUFFER_MESSAGES = 65536,
 	BUFFER_BYTES = 16 << 20,
 	BUFFER_SHORT = 16, /* a part of it, while memory is short */
-	DUE_SLICE = 256,   /* messages a call */
+	DUE_SLICE = 256,   /* messages a call, */
+	DUE_WORK = 4096,   /* or queues that they enter */
 	MOVE_SLICE = 256,
 	MOVE_RECORD = 64,       /* messages a record, */
 	MOVE_BYTES = 256 << 10, /* or bytes */
@@ -450,10 +451,11 @@ run_one(struct delay *d)
 {
 	struct broker *b = d->broker;
 	bool held = persist_hold(b) != NULL, more = false;
+	uint64_t before = b->work;
 	struct next n;
 	uint32_t done;
 
-	for (done = 0; done < DUE_SLICE && !held; done++) {
+	for (done = 0; done < DUE_SLICE && b->work - before < DUE_WORK && !held; done++) {
 		n = find_next(d);
 		if (n.e == NULL || n.e->due_ms > b->now_ms)
 			break;

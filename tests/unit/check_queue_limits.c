@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What has to go before the next message can be had goes in slices: nobody waits for ever between two of them. */
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/slab.h"
+#include "broker/binding.h"
+#include "broker/exchange.h"
 #include "queue_args.h"
 
 enum {
 	EXPIRED = 11000,
 	LIVE = 10
 }; /* more than a consumer passes at once, by less than a basic.get does */
+
+enum { TARGETS = 1000, LETTERS = 100, LETTERS_A_TURN = 8 };
 
 static struct world w;
 static struct client client;
@@ -84,6 +89,35 @@ START_TEST(get_while_expired_ones_go)
 }
 END_TEST
 
+/* What a turn may cost is a matter of the queues that letters enter, not of letters. */
+START_TEST(letters_for_very_many)
+{
+	static const struct queue_arg arguments[] = {
+		{ "x-message-ttl", 'I', 1, NULL },
+		{ "x-dead-letter-exchange", 'S', 0, "amq.fanout" },
+	};
+	struct queue *source = world_queue_with(&w, "source", false, arguments, 2), *q = NULL;
+	struct exchange *x = exchange_find(w.vhost, SPAN_LIT("amq.fanout"));
+	char name[16];
+
+	for (int i = 0; i < TARGETS; i++) {
+		snprintf(name, sizeof name, "%d", i);
+		q = world_queue(&w, name);
+		ck_assert_ptr_null(binding_add(x, q, NULL, SPAN_LIT(""), NULL));
+	}
+	for (uint64_t i = 0; i < LETTERS; i++)
+		queue_publish(source, world_msg(i, 8), 0);
+	world_at(&w, w.broker->now_ms + 1);
+	ck_assert_uint_eq(source->ready, 0);
+	ck_assert(broker_run(w.broker));
+	ck_assert_uint_ge(w.broker->stats.dead_lettered, 1);
+	ck_assert_uint_le(w.broker->stats.dead_lettered, LETTERS_A_TURN);
+	world_turn(&w);
+	ck_assert_uint_eq(w.broker->stats.dead_lettered, LETTERS);
+	ck_assert_uint_eq(q->ready, LETTERS);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -95,6 +129,7 @@ main(void)
 	tcase_add_checked_fixture(t, set_up, tear_down);
 	tcase_add_test(t, publish_while_expired_ones_go);
 	tcase_add_test(t, get_while_expired_ones_go);
+	tcase_add_test(t, letters_for_very_many);
 	suite_add_tcase(s, t);
 	srunner_run_all(sr, CK_NORMAL);
 	failed = srunner_ntests_failed(sr);
