@@ -489,8 +489,21 @@ queue_free_garbage(struct broker *b, unsigned max)
 	return false;
 }
 
-/* Those that were given out before are told one by one; what is behind them at once, wherever it lies. Of a queue that
- * does not last nothing has to stay in files: a later spill begins a new lane. */
+static void
+purge_before(struct strand *s)
+{
+	for (const struct entry_block *k = s->head; k != NULL; k = k->next) {
+		for (uint32_t i = k->head; i < k->tail; i++) {
+			if (k->e[i].seq_flags >> 8 > s->delivered)
+				return;
+			strand_entry_gone(s, &k->e[i], ACK_PURGED);
+		}
+	}
+}
+
+/* Those that stand before what left the queue last are told one by one: the returned ones, and after a restart those
+ * before one that came back too often; what is behind at once, wherever it lies. Of a queue that does not last nothing
+ * has to stay in files: a later spill begins a new lane. */
 static void
 purge_lane(struct strand *s)
 {
@@ -500,6 +513,7 @@ purge_lane(struct strand *s)
 	}
 	for (uint32_t i = 0; i < returned_count(s); i++)
 		strand_entry_gone(s, &s->returned->e[s->returned->head + i], ACK_PURGED);
+	purge_before(s);
 	lane_ack_from(s->lane, s->delivered + 1, ACK_PURGED);
 }
 
