@@ -24,6 +24,8 @@ enum {
 	RUN_LETTERS = 256,   /* a call of dead_letters_run() */
 	RUN_BYTES = 1 << 20, /* copied, or gone through */
 	RUN_SLICE = 32,      /* of one queue before the next has its turn */
+	HOLD_LETTERS = 8192, /* that wait, of one queue: see dead_letters_hold() */
+	HOLD_BYTES = 8 << 20,
 	RETRY_MS = 1000,
 	FRAME_AROUND = 8, /* head and end */
 	FRAME_HEAD = 7,
@@ -44,6 +46,7 @@ struct dead_letters {
 	uint64_t count, bytes;
 	TAILQ_ENTRY(dead_letters) link; /* broker->dead while is_listed */
 	bool is_listed;
+	bool holds; /* dead_letters_hold() said so */
 	struct wheel_node retry;
 };
 
@@ -452,6 +455,27 @@ run_slice(struct dead_letters *d, unsigned *letters, size_t *bytes)
 }
 
 bool
+dead_letters_hold(struct queue *q)
+{
+	struct dead_letters *d = q->dead;
+
+	if (d == NULL || (d->count < HOLD_LETTERS && d->bytes < HOLD_BYTES))
+		return false;
+	d->holds = true;
+	return true;
+}
+
+static void
+hold_no_more(struct dead_letters *d)
+{
+	if (!d->holds || d->count >= HOLD_LETTERS / 2 || d->bytes >= HOLD_BYTES / 2)
+		return;
+	d->holds = false;
+	if (!d->queue->is_deleted)
+		queue_tidy_later(d->queue);
+}
+
+bool
 dead_letters_run(struct broker *b)
 {
 	unsigned letters = RUN_LETTERS;
@@ -464,6 +488,7 @@ dead_letters_run(struct broker *b)
 		TAILQ_REMOVE(&b->dead, d, link);
 		d->is_listed = false;
 		goes_on = run_slice(d, &letters, &bytes);
+		hold_no_more(d);
 		if (d->count == 0)
 			letters_free(d);
 		else if (goes_on)

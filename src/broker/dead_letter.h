@@ -23,6 +23,10 @@ void dead_letter_count(struct queue *q, enum death_reason why, uint32_t n);
 /* One that was refused because the queue is full, and never was in it; a reference is taken. */
 void dead_letter_refused(struct queue *q, struct msg *m);
 
+/* So many wait to be sent that no more should be read from disk only to become some. The queue is tidied, and whoever waits
+ * for its messages told, when they are fewer. */
+bool dead_letters_hold(struct queue *q);
+
 /* For broker.c: the next of those that wait. True: there are more. */
 bool dead_letters_run(struct broker *b);
 /* The node stops: those that wait stay in the store. */

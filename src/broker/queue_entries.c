@@ -623,6 +623,13 @@ queue_arm_expiry(struct queue *q)
 		arm_for(q, due_ms);
 }
 
+/* More of them than can be sent are not read from disk; whoever is held is told by queue_tidy_later(). */
+static bool
+waits_for_letters(const struct strand *s)
+{
+	return unlikely(s->behind > 0) && dead_letters_hold(s->queue);
+}
+
 unsigned
 queue_expire(struct queue *q, unsigned max)
 {
@@ -633,6 +640,8 @@ queue_expire(struct queue *q, unsigned max)
 	if (!q->with_due)
 		return 0;
 	while (n < max && strand_has_head(s = queue_turn(q)) && is_expired(q, head_entry(s))) {
+		if (waits_for_letters(s))
+			return n;
 		take_head(s, &e);
 		drop_expired(s, &e);
 		n += 1 + expire_blocks(s, max - n - 1);
@@ -688,6 +697,8 @@ queue_pop(struct queue *q, struct entry *out)
 			return true;
 		}
 		drop_expired(s, out);
+		if (waits_for_letters(s) && !q->set.at_least_once)
+			return false;
 		n += 1 + expire_blocks(s, EXPIRE_SLICE);
 		if (n >= EXPIRE_SLICE) {
 			queue_tidy_later(q);
