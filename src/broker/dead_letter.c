@@ -32,8 +32,9 @@ enum {
 	FRAME_END = 0xCE,
 	CONTENT_HEAD = 12,
 	NAME_MAX_BYTES = 255,
-	HEADERS_MAX = (128 << 10) -
-	              1024, /* of a letter: its header goes out as one frame of the usual size */
+	/* Of a letter, whose header goes out as one frame of the usual size. */
+	PROPS_MAX = (128 << 10) - FRAME_AROUND - CONTENT_HEAD,
+	PROPS_HEAD = 2 + 4, /* flags, length of the headers */
 	SPAN_COST = 4,      /* to go through headers costs this many copied bytes each, */
 	WORK_COST = 256,    /* and a queue that a letter enters, or a match on the way to it */
 	TARGETS = 64
@@ -257,6 +258,8 @@ write_headers(
     struct table_writer *w, const struct queue *q, const struct entry *e, const struct props *pr)
 {
 	static const unsigned older[] = { DEATH_EVENTS_MAX - 1, 3, 0 };
+	size_t others =
+	    msg_props(e->m).n - pr->headers.n; /* short strings: some thousand bytes at most */
 	struct death death = {
 		.reason = span_str(reasons[reason_of(e)]),
 		.queue = span_of(q->name, q->name_len),
@@ -268,7 +271,7 @@ write_headers(
 	};
 
 	for (size_t i = 0; i < COUNT_OF(older); i++) {
-		table_writer_init(w, HEADERS_MAX);
+		table_writer_init(w, (uint32_t)(PROPS_MAX - PROPS_HEAD - others));
 		death_write(w, pr->headers, &death, older[i]);
 		if (!w->failed)
 			return true;
@@ -432,12 +435,25 @@ send(struct dead_letters *d, const struct entry *e, size_t *cost)
 	    route == NULL ? "its route takes too many steps" : "no queue is bound for it");
 }
 
+/* The disk does not keep up, or is full, and each letter would be one more thing to write. While it is only the journal
+ * that is full they go on: what they leave is what it is full of. */
+static bool
+is_held(const struct dead_letters *d)
+{
+	const struct store *store = d->queue->broker->store;
+	enum store_hold hold = d->queue->durable && store != NULL ? store_hold(store) : STORE_FINE;
+
+	return hold == STORE_BACKLOG || hold == STORE_DISK_FULL;
+}
+
 /* True: go on; false: the first of them has to wait. */
 static bool
 run_slice(struct dead_letters *d, unsigned *letters, size_t *bytes)
 {
 	const struct broker *b = d->queue->broker;
 
+	if (is_held(d))
+		return false;
 	for (unsigned n = 0; n < RUN_SLICE && d->count > 0 && *letters > 0; n++) {
 		uint64_t before = b->work;
 		size_t cost;

@@ -103,6 +103,43 @@ START_TEST(read_no_faster_than_sent)
 }
 END_TEST
 
+/* They are as many bytes for the journal again, and nobody can be stopped. */
+START_TEST(not_sent_while_the_disk_is_slow)
+{
+	enum { LARGE = 100 << 10, LARGE_ONES = 700 };
+	struct exchange *x;
+	struct queue *q, *dead;
+	const struct broker_stats *stats;
+
+	teardown();
+	node_init(&n);
+	node_close(&n);
+	n.cfg.journal_max = 1 << 30;
+	node_open(&n, 1000);
+	peer_init(&peer, &n.client);
+	stats = &n.w.broker->stats;
+	x = exchange_find(n.w.vhost, SPAN_LIT("amq.fanout"));
+	q = make_source();
+	dead = node_queue(&n, "dead", true);
+	ck_assert_ptr_null(binding_add(x, dead, NULL, SPAN_LIT(""), NULL));
+	for (uint64_t i = 1; i <= LARGE_ONES; i++)
+		(void)node_publish(&n, q, persistent_msg(i, LARGE), 0);
+	ck_assert_int_eq(store_hold(n.w.broker->store), STORE_BACKLOG);
+	world_at(&n.w, n.w.broker->now_ms + TTL_MS);
+	for (int i = 0; i < 10; i++)
+		(void)broker_run(n.w.broker);
+	ck_assert_uint_eq(q->ready, 0);
+	ck_assert_uint_eq(stats->dead_lettered, 0);
+	for (int i = 0; i < 10 && stats->dead_lettered < LARGE_ONES; i++) {
+		node_settle(&n);
+		world_at(&n.w, n.w.broker->now_ms + 1000);
+	}
+	node_settle(&n);
+	ck_assert_uint_eq(stats->dead_lettered, LARGE_ONES);
+	ck_assert_uint_eq(dead->ready, LARGE_ONES);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -114,6 +151,7 @@ main(void)
 	tcase_set_timeout(t, 300);
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_loop_test(t, read_no_faster_than_sent, 0, 2);
+	tcase_add_test(t, not_sent_while_the_disk_is_slow);
 	suite_add_tcase(s, t);
 	srunner_run_all(sr, CK_NORMAL);
 	failed = srunner_ntests_failed(sr);
