@@ -630,6 +630,15 @@ waits_for_letters(const struct strand *s)
 	return unlikely(s->behind > 0) && dead_letters_hold(s->queue);
 }
 
+bool
+queue_waits_for_letters(struct queue *q)
+{
+	struct strand *s = queue_turn(q);
+
+	return unlikely(s->behind > 0) && !q->set.at_least_once && strand_has_head(s) &&
+	       is_expired(q, head_entry(s)) && waits_for_letters(s);
+}
+
 unsigned
 queue_expire(struct queue *q, unsigned max)
 {
@@ -697,7 +706,7 @@ queue_pop(struct queue *q, struct entry *out)
 			return true;
 		}
 		drop_expired(s, out);
-		if (waits_for_letters(s) && !q->set.at_least_once)
+		if (queue_waits_for_letters(q))
 			return false;
 		n += 1 + expire_blocks(s, EXPIRE_SLICE);
 		if (n >= EXPIRE_SLICE) {

@@ -83,6 +83,8 @@ queue_tidied(struct queue *q)
 static void
 tidy_done(struct queue *q)
 {
+	if (queue_waits_for_letters(q))
+		return;
 	q->broker->loads++;
 	queue_make_runnable(q);
 }

@@ -90,6 +90,10 @@ void queue_tidied(struct queue *q);	/* it need not: the queue goes */
 bool queues_tidy(struct broker *b);	/* for broker.c. True: there are more */
 void queue_count_limits(struct queue *q); /* of a new queue */
 
+/* Its head has expired, and no more is read before the dead letters that wait are fewer: they make it go on.
+ * Those of a queue that keeps them may wait for ever, and its consumers do not. */
+bool queue_waits_for_letters(struct queue *q);
+
 /* Arms the wheel for the head's due time if it has one. */
 void queue_arm_expiry(struct queue *q);
 wheel_fn queue_on_expiry;
