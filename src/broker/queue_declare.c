@@ -151,6 +151,9 @@ queue_restore(struct vhost *vh, const struct queue_spec *spec, uint64_t id)
 	persist_queue_lanes(q);
 	for (struct strand *s = &q->strand; s != NULL; s = queue_next_strand(q, s))
 		strand_take_lane(s);
+	/* What was out of it, unacknowledged or as a dead letter, is in it again: it may hold too much. */
+	if (q->is_limited)
+		queue_tidy_later(q);
 	return q;
 }
 

@@ -126,6 +126,26 @@ def test_over_the_limit_goes_in_order(node, how):
 
 
 @both
+def test_what_was_given_out_counts_again_after_a_restart(node, how):
+    """As when it comes back from a consumer: what is too much then goes, before anybody publishes."""
+    this = node()
+    chan = this.raw().channel()
+    dead_pair(chan, x_max_length=3)
+    taker = this.raw().channel()
+    tag = taker.consume("q")
+    assert all(fill(chan, "q", ["out%d" % i for i in range(20)]))
+    chan.wait_count("q", 0)
+    taker.call("basic.cancel", consumer_tag=tag)
+    chan = this.raw().channel()
+    assert all(fill(chan, "q", ["in%d" % i for i in range(3)]))
+    again(this, how)
+    chan = this.raw().channel()
+    chan.wait_count("dead", 20)
+    assert chan.drain("dead") == ["out%d" % i for i in range(20)]
+    assert chan.drain("q") == ["in0", "in1", "in2"]
+
+
+@both
 def test_a_full_queue_refuses_after_a_restart_too(node, how):
     this = node()
     chan = this.raw().channel()
