@@ -290,6 +290,7 @@ def backlog(this, messages, spread_ms, body=b"m" * 100, least_ms=3600000):
     return before
 
 
+@pytest.mark.release
 def test_memory_does_not_grow_with_what_waits(node):
     messages = 300000
     this = node()
