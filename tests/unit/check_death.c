@@ -134,7 +134,7 @@ START_TEST(order_of_deaths)
 	struct field list, f, q;
 
 	for (int i = 0; i < 5; i++) {
-		size_t at = 0;
+		size_t at = 0, used;
 
 		snprintf(name, sizeof name, "c%d", i + 1);
 		die(name, "expired");
@@ -142,9 +142,9 @@ START_TEST(order_of_deaths)
 		ck_assert(table_find(span_of(out.p, out.n), "x-death", &list));
 		while (array_next(list.bytes, &at, &f)) {
 			ck_assert(table_find(f.bytes, "queue", &q));
-			if (names[0] != '\0')
-				strcat(names, " ");
-			strncat(names, (const char *)q.bytes.p, q.bytes.n);
+			used = strlen(names);
+			snprintf(names + used, sizeof names - used, "%s%.*s", used > 0 ? " " : "",
+			    SPAN_FMT(q.bytes));
 		}
 		ck_assert_str_eq(names, expected[i]);
 	}
