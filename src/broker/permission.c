@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Permissions: see the header. Patterns are matched byte by byte, as RabbitMQ does. */
-#define PCRE2_CODE_UNIT_WIDTH 8
+ * Permissions: see the header. */
 #include "broker/permission.h"
 
 #include <assert.h>
-#include <pcre2.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,98 +10,56 @@
 #include "base/mem.h"
 #include "broker/broker.h"
 #include "broker/client.h"
+#include "broker/pattern.h"
 #include "broker/user.h"
 #include "broker/vhost.h"
 
-enum {
-	KINDS = 3, /* of enum permission_kind */
-	PATTERN_LEN_MAX = 4096,
-	/* Bounds for one match: a pattern that needs more refuses. About a millisecond. */
-	STEPS_MAX = 50000,
-	DEPTH_MAX = 1000,
-	HEAP_MAX_KIB = 256
-};
-
-struct pattern {
-	pcre2_code *code; /* owned; NULL: `all` decides */
-	bool all;
-};
+enum { KINDS = 3 /* of enum permission_kind */ };
 
 struct permission {
 	struct permission *next;
-	const struct vhost *vhost; /* borrowed */
-	struct pattern pattern[KINDS];
+	const struct vhost *vhost;      /* borrowed */
+	struct pattern *pattern[KINDS]; /* owned; NULL: it matches nothing */
 };
-
-static pcre2_match_context *bounds; /* these two live until the process ends */
-static pcre2_match_data *match_data;
-
-static void
-set_up(void)
-{
-	if (bounds != NULL)
-		return;
-	bounds = pcre2_match_context_create(NULL);
-	match_data = pcre2_match_data_create(1, NULL);
-	if (bounds == NULL || match_data == NULL) {
-		log_error("no memory for PCRE2");
-		log_flush();
-		abort();
-	}
-	pcre2_set_match_limit(bounds, STEPS_MAX);
-	pcre2_set_depth_limit(bounds, DEPTH_MAX);
-	pcre2_set_heap_limit(bounds, HEAP_MAX_KIB);
-}
 
 /* ---- patterns ---- */
 
 static const struct error *
-pattern_make(struct pattern *p, const char *text)
+pattern_make(struct pattern **p, const char *text)
 {
-	size_t n = strlen(text), at;
-	PCRE2_UCHAR why[128];
-	int code;
+	char why[128];
 
-	*p = (struct pattern){ .all = strcmp(text, ".*") == 0 };
 	/* No name is empty, so these two match none. */
-	if (p->all || n == 0 || strcmp(text, "^$") == 0)
+	if (*text == '\0' || strcmp(text, "^$") == 0)
 		return NULL;
-	if (n > PATTERN_LEN_MAX)
-		return error_make(E_PRECONDITION_FAILED,
-		    "a pattern has %zu bytes, at most %d are allowed", n, PATTERN_LEN_MAX);
-	set_up();
-	p->code = pcre2_compile((PCRE2_SPTR)text, n, 0, &code, &at, NULL);
-	if (p->code != NULL)
+	*p = pattern_new(span_str(text), why, sizeof why);
+	if (*p != NULL)
 		return NULL;
-	pcre2_get_error_message(code, why, sizeof why);
-	return error_make(E_PRECONDITION_FAILED,
-	    "pattern '%.100s' is no regular expression: %s at byte %zu", text, (const char *)why,
-	    at);
+	return error_make(
+	    E_PRECONDITION_FAILED, "pattern '%.100s' is no regular expression: %s", text, why);
 }
 
 static void
-patterns_free(struct pattern p[KINDS])
+patterns_free(struct pattern *p[KINDS])
 {
 	for (int i = 0; i < KINDS; i++)
-		pcre2_code_free(p[i].code);
+		pattern_free(&p[i]);
 }
 
 static bool
-pattern_matches(const struct pattern *p, const struct user *u, struct span name)
+pattern_allows(const struct pattern *p, const struct user *u, struct span name)
 {
 	static struct log_limit limit = { .burst = 20 };
-	int rc;
+	enum pattern_result r;
 
-	if (p->code == NULL)
-		return p->all;
-	rc = pcre2_match(p->code, name.n > 0 ? (PCRE2_SPTR)name.p : (PCRE2_SPTR) "", name.n, 0, 0,
-	    match_data, bounds);
-	if (rc < 0 && rc != PCRE2_ERROR_NOMATCH && log_allowed(&limit))
+	if (p == NULL)
+		return false;
+	r = pattern_match(p, name);
+	if (r == PATTERN_TOO_LONG && log_allowed(&limit))
 		log_warning("a permission pattern of user '%s' takes too long for a name of %zu "
-		            "bytes (PCRE2 error "
-		            "%d): access is refused",
-		    u->name, name.n, rc);
-	return rc >= 0;
+		            "bytes: access is refused",
+		    u->name, name.n);
+	return r == PATTERN_YES;
 }
 
 /* ---- rights ---- */
@@ -125,7 +81,7 @@ permission_set(
 	const char *const text[KINDS] = {
 		[PERM_CONFIGURE] = configure, [PERM_WRITE] = write, [PERM_READ] = read
 	};
-	struct pattern made[KINDS] = { 0 };
+	struct pattern *made[KINDS] = { NULL };
 	const struct error *e = NULL;
 	struct permission *p;
 
@@ -176,7 +132,7 @@ permission_check(
 	if (name.n == 0)
 		name = SPAN_LIT("amq.default");
 	p = find(c->user, c->vhost);
-	if (p != NULL && pattern_matches(&p->pattern[kind], c->user, name))
+	if (p != NULL && pattern_allows(p->pattern[kind], c->user, name))
 		return NULL;
 	return error_make(E_ACCESS_REFUSED,
 	    "access to %s '%.*s' in vhost '%s' refused for user '%s'", what, SPAN_FMT(name),
