@@ -6,7 +6,8 @@
  *	queue_chain.c		those that lie on disk
  *	queue_priorities.c	the strands of a priority queue
  *	queue_declare.c		look-up, declaring
- *	queue_arguments.c	the `x-` arguments */
+ *	queue_argument.c	the table of `x-` arguments
+ *	queue_arguments.c	what they do when a queue is declared */
 #ifndef BROKER_QUEUE_PRIV_H
 #define BROKER_QUEUE_PRIV_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a queue was told to do by its arguments, read once (queue_arguments.c has the table). */
+ * What a queue was told to do by its arguments, read once (queue_argument.c has the table). */
 #ifndef BROKER_QUEUE_SETTINGS_H
 #define BROKER_QUEUE_SETTINGS_H
 
