@@ -42,7 +42,7 @@ make_list() {
 	echo
 	find_in src amqp mgmt -- -name '*.[ch]' -o -name '*.def' | grep -vx 'src/main\.c' | list hermes_sources
 	helpers=$(find_in tests/unit -- -name '*.[ch]' ! -name 'check_*.c' | sort | sed 's/^/ /' | tr -d '\n')
-	programs unit_tests tests/unit check "$helpers" ''
+	programs unit_tests tests/unit check "$helpers" '$(unit_ldflags)'
 	programs fuzz_targets tests/fuzz fuzz ' $(fuzz_main)' '$(fuzz_ldflags)'
 	programs cost_programs tests/cost cost '' ''
 	# The simulated disk, for many programs, and one program of several files.

@@ -6,7 +6,6 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <jansson.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -25,6 +24,7 @@
 #include "net/loop.h"
 #include "store/journal.h"
 #include "store/store_priv.h"
+#include "tests/unit/test_folder.h"
 
 #define GUEST "Authorization: Basic Z3Vlc3Q6Z3Vlc3Q=\r\n" /* guest:guest, administrator */
 #define PLAIN "Authorization: Basic cGxhaW46cGxhaW4=\r\n" /* plain:plain, management */
@@ -36,7 +36,7 @@ static struct broker *b;
 static struct mgmt *m;
 static struct disk *disk;
 static struct workers *workers;
-static char folder[32], snapshot_path[48], body[80];
+static char folder[64], snapshot_path[80], body[120];
 
 static void
 setup(void)
@@ -52,8 +52,7 @@ setup(void)
 	struct store_report report;
 	char err[STORE_ERROR];
 
-	snprintf(folder, sizeof folder, "/tmp/hermes-check-XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(folder));
+	test_folder_make(folder, sizeof folder);
 	snprintf(snapshot_path, sizeof snapshot_path, "%s-snapshot", folder);
 	snprintf(body, sizeof body, "{\"path\":\"%s\"}", snapshot_path);
 	config_init(&cfg);
@@ -71,15 +70,6 @@ setup(void)
 	ck_assert_msg(m != NULL, "%s", error);
 }
 
-static int
-remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
 static void
 teardown(void)
 {
@@ -90,8 +80,8 @@ teardown(void)
 	loop_free(&l);
 	config_fini(&cfg);
 	disk_free(&disk);
-	(void)nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-	(void)nftw(snapshot_path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	test_folder_remove(folder);
+	test_folder_remove(snapshot_path);
 }
 
 static void

@@ -75,9 +75,9 @@ clean_up(void)
 {
 	if (rw.store != NULL)
 		store_close();
-	remove_folder(rw.folder);
-	remove_folder(snapshot_path);
-	remove_folder(restored_path);
+	test_folder_remove(rw.folder);
+	test_folder_remove(snapshot_path);
+	test_folder_remove(restored_path);
 }
 
 static void
@@ -474,7 +474,7 @@ START_TEST(test_restore_refuses)
 	flip(snapshot_path, MANIFEST_NAME, 30);
 	ck_assert_int_eq(store_restore(snapshot_path, restored_path, say, NULL), -EBADMSG);
 	flip(snapshot_path, MANIFEST_NAME, 30);
-	remove_folder(restored_path);
+	test_folder_remove(restored_path);
 	path = xasprintf("%s/store", snapshot_path);
 	ck_assert_int_eq(rename(path, restored_path), 0);
 	ck_assert_int_lt(store_restore(snapshot_path, restored_path, say, NULL), 0);

@@ -5,10 +5,8 @@
 #define TESTS_PERSIST_WORLD_H
 
 #include <check.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/worker.h"
 #include "broker/persist.h"
@@ -17,6 +15,7 @@
 #include "store/disk.h"
 #include "store/store_priv.h"
 #include "tests/unit/queue_world.h"
+#include "tests/unit/test_folder.h"
 
 struct node {
 	struct world w;
@@ -27,22 +26,6 @@ struct node {
 	struct store_report report;
 	struct store_config cfg;
 };
-
-static inline int
-node_remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
-static inline void
-node_folder(struct node *n)
-{
-	snprintf(n->folder, sizeof n->folder, "/tmp/hermes-check-XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(n->folder));
-}
 
 /* cfg, folder and now_ms are set. */
 static inline void
@@ -77,7 +60,7 @@ node_init(struct node *n)
 		.lane_bytes = 32 << 20,
 		.garbage_max = 64 << 20,
 	};
-	node_folder(n);
+	test_folder_make(n->folder, sizeof n->folder);
 	node_open(n, 1000);
 }
 
@@ -125,12 +108,6 @@ node_close(struct node *n)
 	wheel_free(&n->w.wheel);
 }
 
-static inline void
-node_remove_folder(const char *folder)
-{
-	(void)nftw(folder, node_remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
-
 /* What a killed process leaves becomes another node: n goes on from there. Sessions were ended, if `gently`. */
 static inline void
 node_restart(struct node *n, bool gently, uint64_t now_ms, void (*end_sessions)(void))
@@ -144,12 +121,12 @@ node_restart(struct node *n, bool gently, uint64_t now_ms, void (*end_sessions)(
 		return;
 	}
 	memcpy(old, n->folder, sizeof old);
-	node_folder(n);
+	test_folder_make(n->folder, sizeof n->folder);
 	snprintf(command, sizeof command, "cp -r %s/. %s/", old, n->folder);
 	ck_assert_int_eq(system(command), 0);
 	end_sessions();
 	node_close(n);
-	node_remove_folder(old);
+	test_folder_remove(old);
 	node_open(n, now_ms);
 }
 
@@ -157,7 +134,7 @@ static inline void
 node_fini(struct node *n)
 {
 	node_close(n);
-	node_remove_folder(n->folder);
+	test_folder_remove(n->folder);
 }
 
 static inline struct queue *

@@ -5,16 +5,15 @@
 #define TESTS_UNIT_ROLL_WORLD_H
 
 #include <check.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/worker.h"
 #include "store/disk.h"
 #include "store/store_priv.h"
+#include "tests/unit/test_folder.h"
 
 /* ck_assert writes to a file at each call, which would take minutes here. */
 #define REQUIRE(ok, ...)                           \
@@ -174,8 +173,6 @@ store_open(const char *folder)
 static inline void
 roll_world_init(uint64_t file_size, uint64_t max)
 {
-	const char *tmp = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
-
 	rw.cfg = (struct store_config){ .journal_file_size = file_size,
 		.journal_max = max,
 		.sync = { .policy = SYNC_POLICY_ALWAYS },
@@ -183,8 +180,7 @@ roll_world_init(uint64_t file_size, uint64_t max)
 		.lane_bytes = 32 << 20,
 		.garbage_max = 64 << 20 };
 	rw.now_ms = 1000;
-	snprintf(rw.folder, sizeof rw.folder, "%s/hermes-check-XXXXXX", tmp);
-	REQUIRE(mkdtemp(rw.folder) != NULL, "no folder");
+	test_folder_make(rw.folder, sizeof rw.folder);
 	(void)store_open(rw.folder);
 	store_linked(rw.store);
 }
@@ -229,26 +225,11 @@ store_reopen(void)
 	return store_open(rw.folder);
 }
 
-static inline int
-remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
-static inline void
-remove_folder(const char *path)
-{
-	(void)nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
-
 static inline void
 roll_world_fini(void)
 {
 	store_close();
-	remove_folder(rw.folder);
+	test_folder_remove(rw.folder);
 }
 
 /* Of a durable queue, which is made if it is not there. */

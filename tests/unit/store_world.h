@@ -5,10 +5,8 @@
 #define TESTS_STORE_WORLD_H
 
 #include <check.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "amqp/confirm_wait.h"
 #include "base/worker.h"
@@ -17,9 +15,10 @@
 #include "store/disk.h"
 #include "store/store_priv.h"
 #include "tests/unit/amqp_world.h"
+#include "tests/unit/test_folder.h"
 
 static struct {
-	char folder[32];
+	char folder[64];
 	struct disk *disk;
 	struct workers *workers;
 	struct store *store;
@@ -39,8 +38,7 @@ store_world_init(struct world *w)
 	char err[STORE_ERROR];
 	struct store_report report;
 
-	snprintf(store_world.folder, sizeof store_world.folder, "/tmp/hermes-check-XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(store_world.folder));
+	test_folder_make(store_world.folder, sizeof store_world.folder);
 	store_world.disk = disk_real_new(store_world.folder);
 	ck_assert_ptr_nonnull(store_world.disk);
 	store_world.workers = workers_new(0);
@@ -82,15 +80,6 @@ store_world_queue(struct world *w, const char *name)
 	return q;
 }
 
-static inline int
-store_world_remove(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
 /* Before world_fini(): from here on the broker has no store. */
 static inline void
 store_world_fini(struct world *w)
@@ -99,7 +88,7 @@ store_world_fini(struct world *w)
 	store_free(&store_world.store);
 	workers_free(&store_world.workers);
 	disk_free(&store_world.disk);
-	(void)nftw(store_world.folder, store_world_remove, 8, FTW_DEPTH | FTW_PHYS);
+	test_folder_remove(store_world.folder);
 }
 
 #endif
