@@ -30,6 +30,7 @@ enum park_reason {
 	PARK_MEMORY,	/* the memory alarm, at a publish */
 	PARK_STORE,	/* the disk is full or far behind, at a persistent message */
 	PARK_LAG,	/* a queue that it publishes to has too much in memory */
+	PARK_LETTERS,	/* too many dead letters of a queue that it publishes to wait for their turn */
 	PARK_WRITTEN,	/* its answer is held back until what it says is written, */
 	PARK_DURABLE,	/* or durable */
 	PARK_LOAD,	/* messages are being read from disk for its basic.get */

@@ -66,8 +66,11 @@ struct channel {
 	enum park_reason parked_for; /* while is_parked */
 	struct parked parked;
 	struct store_wait parked_until; /* PARK_WRITTEN, PARK_DURABLE */
-	bool lags;          /* its last message, or transaction, went to a queue that lags: */
-	struct op_lane lag; /* one of those */
+	bool lags; /* its last message, or transaction, went to a queue that lags, for either reason: */
+	bool lags_behind_disk; /* the lane of one is: */
+	struct op_lane lag;
+	bool lags_behind_letters; /* too many dead letters of one wait for their turn: */
+	uint64_t letters_eased;   /* the broker's, then */
 	uint64_t loads;                 /* PARK_LOAD: broker->loads when it was parked */
 	uint64_t alarm; /* the memory alarm (memory.alarms) that session.allowance belongs to */
 	TAILQ_ENTRY(channel) confirming_link, parked_link, ending_link;
@@ -105,13 +108,15 @@ bool channel_publish_fast(struct channel *ch, const uint8_t *p, const uint8_t *e
  * confirm. Takes over the reference of m; pr are its properties, scanned from its own bytes. */
 const struct error *channel_publish(struct channel *ch, struct msg *m, const struct props *pr,
     bool mandatory, bool immediate) MUSTUSE;
+/* Of park_store.c, for channel_note_lag(): what the channel's next message has to wait for. */
+void park_note_lag(struct channel *ch, struct store_wait wait);
 /* A message went into queues: if one of them lags, the channel's next one has to wait. */
 static inline void
-channel_note_lag(struct channel *ch, const struct store *store, struct store_wait wait)
+channel_note_lag(struct channel *ch, struct broker *b, struct store_wait wait)
 {
-	ch->lags = wait.lags;
-	if (unlikely(wait.lags))
-		ch->lag = store_last_lag(store);
+	ch->lags = wait.lags | b->letters_late;
+	if (unlikely(ch->lags))
+		park_note_lag(ch, wait);
 }
 /* No queue takes m: returned if mandatory, else dropped; counted. */
 void channel_unroutable(struct channel *ch, struct msg *m, bool mandatory);

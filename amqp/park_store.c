@@ -10,6 +10,8 @@
  * where a queue gets more than the store can take out of memory, but then for those only who publish to it, and for all
  * of their messages, as the others take up memory, too.
  *
+ * So it is, too, where a queue gives up messages faster than dead letters find their way: their list would grow.
+ *
  * basic.get from a queue whose next messages are being read: it is handled again after the next read. */
 #include <stdlib.h>
 #include <string.h>
@@ -163,15 +165,53 @@ tell_blocked(struct channel *ch)
 	connection_tell_blocked(ch->conn, a->hold_text);
 }
 
+void
+park_note_lag(struct channel *ch, struct store_wait wait)
+{
+	struct broker *b = ch->conn->amqp->broker;
+
+	ch->lags_behind_disk = wait.lags;
+	if (wait.lags)
+		ch->lag = store_last_lag(b->store);
+	ch->lags_behind_letters = b->letters_late;
+	ch->letters_eased = b->letters_eased;
+	b->letters_late = false;
+}
+
+/* Some queue's are few again: whoever waits for another's is parked at its next message. */
+static inline bool
+waits_for_letters(const struct channel *ch)
+{
+	return ch->lags_behind_letters &&
+	       ch->letters_eased == ch->conn->amqp->broker->letters_eased;
+}
+
+static bool
+still_lags(struct channel *ch)
+{
+	const struct broker *b = ch->conn->amqp->broker;
+
+	ch->lags_behind_disk = ch->lags_behind_disk && store_lane_lags(b->store, ch->lag);
+	ch->lags_behind_letters = waits_for_letters(ch);
+	return ch->lags_behind_disk || ch->lags_behind_letters;
+}
+
 bool
 park_header(struct channel *ch, const uint8_t *frame, uint32_t size)
 {
 	bool held = ch->conn->amqp->hold != STORE_FINE && is_to_be_kept(ch, frame, size);
 
-	ch->lags = ch->lags && store_lane_lags(ch->conn->amqp->broker->store, ch->lag);
+	ch->lags = ch->lags && still_lags(ch);
 	if (!ch->lags && !held)
 		return false;
-	park_put(ch, held ? PARK_STORE : PARK_LAG);
+	if (held) {
+		park_put(ch, PARK_STORE);
+	} else if (ch->lags_behind_letters) {
+		park_put(ch, PARK_LETTERS);
+		ch->conn->amqp->broker->stats.dead_letters_late++;
+	} else {
+		park_put(ch, PARK_LAG);
+	}
 	if (held && ch->conn->amqp->hold_text != NULL)
 		tell_blocked(ch);
 	channel_keep_parked(ch, frame, FRAME_OVERHEAD + (size_t)size);
@@ -227,4 +267,7 @@ park_store_run(struct amqp *a)
 	while (a->hold == STORE_FINE && (ch = TAILQ_FIRST(&a->parked[PARK_STORE])) != NULL)
 		park_put(ch, PARK_DUE);
 	release_lags(a);
+	/* In the order in which they were noted, but for few turns' difference. */
+	while ((ch = TAILQ_FIRST(&a->parked[PARK_LETTERS])) != NULL && !waits_for_letters(ch))
+		park_put(ch, PARK_DUE);
 }

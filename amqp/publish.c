@@ -300,7 +300,7 @@ hand_on(
 	if (unlikely(queues == 0) && route->delays == 0)
 		channel_unroutable(ch, m, mandatory);
 	outcome = publish_deliver(b, m, route, due_ms, &wait);
-	channel_note_lag(ch, b->store, wait);
+	channel_note_lag(ch, b, wait);
 	if (ch->mode == MODE_CONFIRM)
 		err = open_confirm(ch, wait, outcome == PUBLISH_REFUSED);
 	/* A turn takes in a bounded number of bytes, but each message may become many entries. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Transactions of one channel, with RabbitMQ's meaning: a publish is checked and routed when it
  * comes, and reaches its queues at commit, by the queues' ids (one that is gone by then gets
- * nothing); one that is to be delayed waits from commit on; settlements leave the ring of deliveries when they come, and count at commit. Rollback
- * drops the publishes and puts the deliveries back as open; it requeues nothing.
+ * nothing); one that is to be delayed waits from commit on; settlements leave the ring of
+ * deliveries when they come, and count at commit. Rollback drops the publishes and puts the
+ * deliveries back as open; it requeues nothing.
  *
  * Bounded: TX_OPERATIONS_MAX operations, and TX_BYTES_MAX bytes of messages, of what is kept about
  * them and of the entries that they will be. */
@@ -219,8 +220,8 @@ commit_publish(
 		channel_unroutable(ch, m, p->mandatory);
 	if (publish_deliver(b, m, route, due_ms, &wait) == PUBLISH_REFUSED)
 		ch->tx->was_refused = true;
-	if (unlikely(wait.lags)) /* what comes after the commit waits */
-		channel_note_lag(ch, b->store, wait);
+	if (unlikely(wait.lags || b->letters_late)) /* what comes after the commit waits */
+		channel_note_lag(ch, b, wait);
 	if (wait.lsn > repeated->lsn) /* of a message in the open record it is 0 */
 		*repeated = wait;
 }

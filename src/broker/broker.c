@@ -42,6 +42,7 @@ broker_new(const struct config *cfg, struct wheel *wheel, uint64_t now_ms)
 	TAILQ_INIT(&b->deleted);
 	TAILQ_INIT(&b->untidy);
 	TAILQ_INIT(&b->dead);
+	TAILQ_INIT(&b->dead_waiting);
 	TAILQ_INIT(&b->returning);
 	TAILQ_INIT(&b->waking);
 	TAILQ_INIT(&b->moving);
@@ -107,6 +108,7 @@ broker_run(struct broker *b)
 	more |= queue_free_garbage(b, GARBAGE_MAX);
 	if (b->store != NULL)
 		pressure_run(b);
+	b->letters_late = false; /* nobody published what this made */
 	/* What consumers met that had expired, or left that is too much. */
 	return more || !TAILQ_EMPTY(&b->untidy) || !TAILQ_EMPTY(&b->dead);
 }
@@ -138,7 +140,8 @@ broker_free(struct broker **bp)
 		continue;
 	broker_reap(b);
 	assert(TAILQ_EMPTY(&b->waking) && TAILQ_EMPTY(&b->runnable) && TAILQ_EMPTY(&b->cancelled));
-	assert(TAILQ_EMPTY(&b->untidy) && TAILQ_EMPTY(&b->dead) && b->refusing == 0);
+	assert(TAILQ_EMPTY(&b->untidy) && b->refusing == 0);
+	assert(TAILQ_EMPTY(&b->dead) && TAILQ_EMPTY(&b->dead_waiting));
 	assert(TAILQ_EMPTY(&b->queues) && TAILQ_EMPTY(&b->chained));
 	free(b->place);
 	free(b->choice);

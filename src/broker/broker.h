@@ -55,6 +55,10 @@ struct broker {
 	uint32_t returned;		/* how many came back that way since the last broker_run() */
 	struct queue_list untidy;	/* queues whose head may have expired, or that hold more than they may */
 	struct dead_list dead;		/* queues that have dead letters to send */
+	struct dead_list dead_waiting;	/* queues whose first one was not taken, or not now: tried again later */
+	uint64_t letter_bytes;		/* of those that stats.dead_letters counts, in memory */
+	uint64_t letters_eased;		/* rises when some queue that made more than can be sent has few again */
+	bool letters_late;		/* what was published went to such a queue: who did it clears it */
 	uint32_t refusing;		/* queues that refuse what comes when they are full */
 	uint32_t ended;			/* steps of ends of sessions and clients since then, see BROKER_END_MAX */
 	struct queue_list deleted;	/* queues that are gone and nobody waits for: freed by broker_reap() */

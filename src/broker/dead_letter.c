@@ -27,6 +27,10 @@ enum {
 	HOLD_LETTERS = 8192, /* that wait, of one queue: see dead_letters_hold() */
 	HOLD_BYTES = 8 << 20,
 	RETRY_MS = 1000,
+	MANY_LETTERS = 1 << 16, /* the same, of all queues: each may have but few then */
+	MANY_BYTES = 32 << 20,
+	FEW_LETTERS = 256,
+	FEW_BYTES = 64 << 10,
 	FRAME_AROUND = 8, /* head and end */
 	FRAME_HEAD = 7,
 	FRAME_END = 0xCE,
@@ -44,9 +48,11 @@ struct dead_letters {
 	struct queue *queue;             /* borrowed: lives while we do */
 	struct vhost *vhost;             /* borrowed: also when the queue was deleted */
 	struct entry_block *head, *tail; /* owned */
-	uint64_t count, bytes;
-	TAILQ_ENTRY(dead_letters) link; /* broker->dead while is_listed */
+	uint64_t count, bytes,
+	    memory; /* bytes: of bodies; memory: in messages, before bodies too */
+	TAILQ_ENTRY(dead_letters) link; /* broker->dead while is_listed, else dead_waiting */
 	bool is_listed;
+	bool keeps; /* at least once */
 	bool holds; /* dead_letters_hold() said so */
 	struct wheel_node retry;
 };
@@ -77,6 +83,90 @@ keeps(const struct queue *q)
 	return q->set.at_least_once && q->set.overflow == OVERFLOW_REJECT;
 }
 
+/* ---- how many ---- */
+
+static void
+count_in(struct dead_letters *d, const struct msg *m)
+{
+	struct broker *b = d->queue->broker;
+
+	d->count++;
+	d->bytes += m->body_size;
+	d->memory += m->body_size + m->meta_len;
+	if (d->keeps) {
+		b->stats.dead_letters_kept++;
+		return;
+	}
+	b->stats.dead_letters++;
+	b->letter_bytes += m->body_size + m->meta_len;
+}
+
+static void
+count_out(struct dead_letters *d, const struct msg *m)
+{
+	struct broker *b = d->queue->broker;
+
+	d->count--;
+	d->bytes -= m->body_size;
+	d->memory -= m->body_size + m->meta_len;
+	if (d->keeps) {
+		b->stats.dead_letters_kept--;
+		return;
+	}
+	b->stats.dead_letters--;
+	b->letter_bytes -= m->body_size + m->meta_len;
+}
+
+static inline bool
+is_much(const struct dead_letters *d)
+{
+	const struct broker *b = d->queue->broker;
+	bool many = b->stats.dead_letters >= MANY_LETTERS || b->letter_bytes >= MANY_BYTES;
+
+	return d->count >= (many ? FEW_LETTERS : HOLD_LETTERS) ||
+	       d->memory >= (many ? FEW_BYTES : HOLD_BYTES);
+}
+
+bool
+dead_letters_hold(struct queue *q)
+{
+	if (q->dead == NULL || !is_much(q->dead))
+		return false;
+	q->dead->holds = true;
+	return true;
+}
+
+static void
+hold_no_more(struct dead_letters *d)
+{
+	d->holds = false;
+	d->queue->broker->letters_eased++;
+	if (!d->queue->is_deleted)
+		queue_tidy_later(d->queue);
+}
+
+static void
+ease(struct dead_letters *d)
+{
+	if (d->holds && d->count < HOLD_LETTERS / 2 && d->memory < HOLD_BYTES / 2 && !is_much(d))
+		hold_no_more(d);
+}
+
+/* Those that are kept until they are taken may wait for ever. */
+void
+dead_letters_check_late(struct queue *q)
+{
+	static struct log_limit limit = { .burst = 2 };
+
+	if (q->dead->keeps || !dead_letters_hold(q))
+		return;
+	q->broker->letters_late = true;
+	if (log_allowed(&limit))
+		log_info("queue '%.*s' gives up messages faster than they can be sent on: who "
+		         "publishes to it waits",
+		    (int)q->name_len, q->name);
+}
+
 /* ---- the list ---- */
 
 static void
@@ -85,7 +175,16 @@ list(struct dead_letters *d)
 	if (d->is_listed)
 		return;
 	d->is_listed = true;
+	TAILQ_REMOVE(&d->queue->broker->dead_waiting, d, link);
 	TAILQ_INSERT_TAIL(&d->queue->broker->dead, d, link);
+}
+
+static void
+unlist(struct dead_letters *d)
+{
+	d->is_listed = false;
+	TAILQ_REMOVE(&d->queue->broker->dead, d, link);
+	TAILQ_INSERT_TAIL(&d->queue->broker->dead_waiting, d, link);
 }
 
 static void
@@ -104,7 +203,9 @@ letters_of(struct queue *q)
 	d = q->dead = xcalloc(1, sizeof *d);
 	d->queue = q;
 	d->vhost = q->vhost;
+	d->keeps = keeps(q);
 	d->retry.fire = on_retry;
+	TAILQ_INSERT_TAIL(&q->broker->dead_waiting, d, link);
 	return d;
 }
 
@@ -114,8 +215,9 @@ letters_free(struct dead_letters *d)
 	struct queue *q = d->queue;
 
 	assert(d->count == 0 && d->head == NULL);
-	if (d->is_listed)
-		TAILQ_REMOVE(&q->broker->dead, d, link);
+	if (d->holds)
+		hold_no_more(d);
+	TAILQ_REMOVE(d->is_listed ? &q->broker->dead : &q->broker->dead_waiting, d, link);
 	wheel_disarm(q->broker->wheel, &d->retry);
 	free(d);
 	q->dead = NULL;
@@ -131,8 +233,7 @@ push(struct queue *q, const struct entry *e, enum death_reason why)
 	to.seq_flags = (to.seq_flags & ~((uint64_t)7 << ENTRY_DEATH_SHIFT)) |
 	               (uint64_t)why << ENTRY_DEATH_SHIFT;
 	strand_append_to(&d->head, &d->tail, &to);
-	d->count++;
-	d->bytes += e->m->body_size;
+	count_in(d, e->m);
 	/* Behind one that waits to be tried again. */
 	if (!wheel_armed(&d->retry))
 		list(d);
@@ -149,8 +250,7 @@ pop(struct dead_letters *d)
 {
 	struct entry_block *k = d->head;
 
-	d->count--;
-	d->bytes -= k->e[k->head].m->body_size;
+	count_out(d, k->e[k->head].m);
 	msg_unref(&k->e[k->head].m);
 	if (++k->head < k->tail)
 		return;
@@ -375,7 +475,7 @@ send_routed(struct dead_letters *d, const struct entry *e, struct msg *m, const 
 	assert(bad == 0);
 	to.queue = route->count > TARGETS ? xmalloc(route->count * sizeof *to.queue) : few;
 	to.count = choose(q, route, pr.headers, reason_of(e), to.queue);
-	if (keeps(q) && !q->is_deleted &&
+	if (d->keeps && !q->is_deleted &&
 	    (to.count + to.delays == 0 || any_refuses(to.queue, to.count, m))) {
 		msg_unref(&m);
 		done = false;
@@ -393,7 +493,7 @@ lose(struct dead_letters *d, const struct entry *e, bool for_good, const char *w
 {
 	struct queue *q = d->queue;
 
-	if (!for_good && keeps(q) && !q->is_deleted)
+	if (!for_good && d->keeps && !q->is_deleted)
 		return false;
 	lost(q, &q->broker->stats.dead_letters_lost, why);
 	if (seq_of(e) != 0)
@@ -471,27 +571,6 @@ run_slice(struct dead_letters *d, unsigned *letters, size_t *bytes)
 }
 
 bool
-dead_letters_hold(struct queue *q)
-{
-	struct dead_letters *d = q->dead;
-
-	if (d == NULL || (d->count < HOLD_LETTERS && d->bytes < HOLD_BYTES))
-		return false;
-	d->holds = true;
-	return true;
-}
-
-static void
-hold_no_more(struct dead_letters *d)
-{
-	if (!d->holds || d->count >= HOLD_LETTERS / 2 || d->bytes >= HOLD_BYTES / 2)
-		return;
-	d->holds = false;
-	if (!d->queue->is_deleted)
-		queue_tidy_later(d->queue);
-}
-
-bool
 dead_letters_run(struct broker *b)
 {
 	unsigned letters = RUN_LETTERS;
@@ -501,10 +580,9 @@ dead_letters_run(struct broker *b)
 	while (letters > 0 && (d = TAILQ_FIRST(&b->dead)) != NULL) {
 		bool goes_on;
 
-		TAILQ_REMOVE(&b->dead, d, link);
-		d->is_listed = false;
+		unlist(d);
 		goes_on = run_slice(d, &letters, &bytes);
-		hold_no_more(d);
+		ease(d);
 		if (d->count == 0)
 			letters_free(d);
 		else if (goes_on)
@@ -520,7 +598,7 @@ dead_letters_run(struct broker *b)
 uint64_t
 dead_letters_kept(const struct queue *q, uint64_t *bytes)
 {
-	if (q->dead == NULL || !keeps(q))
+	if (q->dead == NULL || !q->dead->keeps)
 		return 0;
 	*bytes = q->dead->bytes;
 	return q->dead->count;
@@ -542,20 +620,32 @@ drop_all(struct dead_letters *d, bool from_store)
 void
 dead_letters_drop(struct queue *q)
 {
-	if (q->dead != NULL && keeps(q))
+	if (q->dead != NULL && q->dead->keeps)
 		drop_all(q->dead, true);
 }
 
 void
 dead_letters_stop(struct broker *b)
 {
-	struct queue *q;
-
-	TAILQ_FOREACH (q, &b->queues, all_link) {
-		if (q->dead != NULL)
-			drop_all(q->dead, false);
-	}
-	/* Of queues that were deleted. */
+	while (!TAILQ_EMPTY(&b->dead_waiting))
+		drop_all(TAILQ_FIRST(&b->dead_waiting), false);
 	while (!TAILQ_EMPTY(&b->dead))
 		drop_all(TAILQ_FIRST(&b->dead), false);
+}
+
+void
+dead_letters_forget_vhost(const struct vhost *vh)
+{
+	struct dead_list *lists[] = { &vh->broker->dead, &vh->broker->dead_waiting };
+	struct dead_letters *d, *next;
+
+	for (size_t i = 0; i < COUNT_OF(lists); i++) {
+		for (d = TAILQ_FIRST(lists[i]); d != NULL; d = next) {
+			next = TAILQ_NEXT(d, link);
+			if (d->vhost != vh)
+				continue;
+			vh->broker->stats.dead_letters_lost += d->count;
+			drop_all(d, false);
+		}
+	}
 }

@@ -23,12 +23,23 @@ void dead_letter_count(struct queue *q, enum death_reason why, uint32_t n);
 /* One that was refused because the queue is full, and never was in it; a reference is taken. */
 void dead_letter_refused(struct queue *q, struct msg *m);
 
-/* So many wait to be sent that no more should be read from disk only to become some. The queue is tidied, and whoever waits
- * for its messages told, when they are fewer. */
+/* So many wait to be sent that no more should be made of what has expired, or lies on disk. The queue is tidied, and whoever
+ * waits for its messages told, when they are fewer: broker->letters_eased rises then. */
 bool dead_letters_hold(struct queue *q);
+/* For queue_limits.c and publish.c: a message came to the queue, which gave up this one or another. Sets
+ * broker->letters_late, if it gives up more than can be sent. */
+void dead_letters_check_late(struct queue *q);
+static inline void
+dead_letters_note_late(struct queue *q)
+{
+	if (unlikely(q->dead != NULL))
+		dead_letters_check_late(q);
+}
 
 /* For broker.c: the next of those that wait. True: there are more. */
 bool dead_letters_run(struct broker *b);
+/* The vhost goes, its queues went before: what they still had to send is lost, which is counted. */
+void dead_letters_forget_vhost(const struct vhost *vh);
 /* The node stops: those that wait stay in the store. */
 void dead_letters_stop(struct broker *b);
 

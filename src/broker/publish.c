@@ -213,6 +213,7 @@ refuse(struct queue *q, struct msg *m)
 	q->broker->stats.refused++;
 	if (q->set.overflow == OVERFLOW_REJECT_DLX)
 		dead_letter_refused(q, m);
+	dead_letters_note_late(q);
 }
 
 /* Some queue of the broker refuses messages when it is full: does one of these? The others get it. */

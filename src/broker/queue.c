@@ -91,9 +91,9 @@ queue_publish(struct queue *q, struct msg *m, uint64_t due_ms)
 	}
 	strand_append(queue_strand(q, m), &e);
 	/* Where something is ready and there are takers, the queue is on the list, or its next message is being read, or what
-	 * stands before it goes first. */
+	 * stands before it goes first, perhaps when fewer dead letters wait. */
 	assert(q->is_runnable || takers_first(&q->takers) == NULL || queue_turn(q)->behind > 0 ||
-	       q->is_untidy);
+	       q->is_untidy || q->dead != NULL);
 }
 
 unsigned

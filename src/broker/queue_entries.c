@@ -623,11 +623,12 @@ queue_arm_expiry(struct queue *q)
 		arm_for(q, due_ms);
 }
 
-/* More of them than can be sent are not read from disk; whoever is held is told by queue_tidy_later(). */
-static bool
+/* More of them than can be sent stay in the queue, where they may go to disk, and are not read from there; whoever is held is
+ * told by queue_tidy_later(). */
+static inline bool
 waits_for_letters(const struct strand *s)
 {
-	return unlikely(s->behind > 0) && dead_letters_hold(s->queue);
+	return unlikely(s->queue->dead != NULL) && dead_letters_hold(s->queue);
 }
 
 bool
@@ -635,8 +636,8 @@ queue_waits_for_letters(struct queue *q)
 {
 	struct strand *s = queue_turn(q);
 
-	return unlikely(s->behind > 0) && !q->set.at_least_once && strand_has_head(s) &&
-	       is_expired(q, head_entry(s)) && waits_for_letters(s);
+	return unlikely(q->dead != NULL) && !q->set.at_least_once && strand_has_head(s) &&
+	       is_expired(q, head_entry(s)) && dead_letters_hold(q);
 }
 
 unsigned

@@ -37,13 +37,20 @@ queue_is_full_for(struct queue *q, const struct msg *m)
 	       q->ready_bytes + bytes + m->body_size > q->set.max_bytes;
 }
 
+/* What is over its length came back, or from before a start. */
+static inline bool
+is_held(struct queue *q)
+{
+	return unlikely(queue_turn(q)->behind > 0) && dead_letters_hold(q);
+}
+
 static unsigned
 drop_over(struct queue *q, unsigned max)
 {
 	struct entry e;
 	unsigned n = 0;
 
-	while (n < max && is_over(q) && queue_take(q, &e)) {
+	while (n < max && is_over(q) && !is_held(q) && queue_take(q, &e)) {
 		dead_letter(q, &e, DEATH_MAXLEN);
 		n++;
 	}
@@ -118,6 +125,7 @@ queue_publish_limited(struct queue *q, struct entry *e)
 	/* After messages came back all that is over goes in one pass. */
 	if (!q->is_untidy)
 		(void)queue_tidy(q);
+	dead_letters_note_late(q);
 }
 
 void

@@ -30,6 +30,7 @@
 	X(refused, COUNTER, "messages refused by a queue that was full")                          \
 	X(dead_lettered, COUNTER, "messages sent on to a dead letter exchange")                   \
 	X(dead_letters_lost, COUNTER, "dead letters dropped: no such exchange, or no queue for it") \
+	X(dead_letters_late, COUNTER, "times that a publishing channel waited for dead letters to be sent") \
 	X(dead_letter_cycles, COUNTER, "dead letters not put into a queue where they died before") \
 	X(duplicates, COUNTER, "messages that a queue or exchange dropped as duplicates")         \
 	X(dedup_evicted, COUNTER, "keys of duplicates forgotten early for lack of memory")        \
@@ -64,6 +65,8 @@
 	X(quorum_queues, GAUGE, "those of them that are quorum queues")                           \
 	X(exchanges, GAUGE, "exchanges")                                                          \
 	X(bindings, GAUGE, "bindings")                                                            \
+	X(dead_letters, GAUGE, "dead letters that wait for their turn")                           \
+	X(dead_letters_kept, GAUGE, "dead letters that quorum queues keep until they are taken")  \
 	X(messages_delayed, GAUGE, "messages that wait in delayed-message exchanges")             \
 	X(messages_ready, GAUGE, "messages ready for delivery, in all queues")                    \
 	X(messages_unacknowledged, GAUGE, "messages delivered and not acknowledged, in all queues")

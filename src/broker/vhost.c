@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "broker/broker.h"
+#include "broker/dead_letter.h"
 #include "broker/exchange.h"
 #include "broker/persist.h"
 #include "broker/queue.h"
@@ -80,6 +81,7 @@ vhost_free(struct vhost *vh)
 {
 	while (vh->queues != NULL)
 		queue_remove(vh->queues);
+	dead_letters_forget_vhost(vh);
 	exchanges_free(vh);
 	assert(vh->alternates == NULL && vh->unbound == NULL);
 	free(vh->name);

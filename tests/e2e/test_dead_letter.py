@@ -307,3 +307,28 @@ def test_a_letter_waits_for_its_queue(node, how):
     for _ in range(3):
         seen.append(chan.get_wait("dead", timeout=10 * SLOW).body.decode())
     assert seen == ["1", "2", "3"]
+
+
+FLOODED = {"drop-head": {"x-max-length": 10}, "expired": {"x-message-ttl": 0},
+           "refused": {"x-max-length": 10, "x-overflow": "reject-publish-dlx"}}
+
+
+@pytest.mark.parametrize("how", FLOODED)
+def test_a_flood_waits_for_its_dead_letters(node, how):
+    """A queue that gives up what comes takes no memory, however fast it comes."""
+    this = node()
+    chan = this.raw().channel()
+    chan.declare("dead", arguments={"x-max-length": 10})
+    chan.declare("q", arguments={**FLOODED[how], "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
+    block = chan.encode_publish("", "q", b"x" * 500) * 1000
+    before = this.status("RssAnon")
+    chan.conn.sock.settimeout(60)
+    for _ in range(300 // SLOW):
+        chan.conn.send_raw(block)
+    chan.sync()
+    if SLOW == 1:
+        assert this.status("RssAnon") < before + (64 << 10)
+    wait_for(lambda: chan.counts("q")[0] == (0 if how == "expired" else 10), what="the bound")
+    wait_for(lambda: chan.counts("dead")[0] == 10, what="the dead letters")
+    this.await_log("queue 'q' gives up messages faster than they can be sent on")
+    chan.conn.close()
