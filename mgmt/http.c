@@ -19,6 +19,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,8 +51,10 @@ enum {
 
 /* Of one accepted connection; goes with the sweep that finds evhttp done with it. */
 struct http_conn {
+	struct http *http;       /* borrowed: holds us */
 	struct bufferevent *bev; /* a counted reference */
 	uint64_t since_ms;       /* accepted, or the last complete request */
+	size_t input;            /* bytes that came since then */
 	bool ended;              /* shut down by us */
 	bool answering;          /* the output is ours, not evhttp's */
 	bool deferred;           /* the answer comes later */
@@ -189,11 +192,59 @@ on_output(struct evbuffer *out, const struct evbuffer_cb_info *info, void *arg)
 	c->answering = false;
 }
 
+/* --- what is held of requests that are not whole ---------------------------- */
+
+static void
+set_input(struct http *h, struct http_conn *c, size_t n)
+{
+	if (c->input > HTTP_INPUT_SMALL)
+		h->stats.input_large -= c->input;
+	c->input = n;
+	if (c->input > HTTP_INPUT_SMALL)
+		h->stats.input_large += c->input;
+}
+
+/* There is no room for c's body: the large one that has taken longest goes in its place, if it has had some time, else
+ * c's own. (The list is in the order of since_ms.) */
+static void
+no_room_for_input(struct http *h, struct http_conn *c)
+{
+	static struct log_limit lines = { .burst = 5 };
+	struct http_conn *old;
+
+	TAILQ_FOREACH (old, &h->conns, link)
+		if (old->input > HTTP_INPUT_SMALL && !old->ended)
+			break;
+	if (old != NULL && h->loop->now_ms >= old->since_ms + HTTP_SILENT_MS)
+		c = old;
+	h->stats.too_much_input++;
+	if (log_allowed(&lines))
+		log_warning("bodies of HTTP requests that are not whole yet take up %" PRIu64
+		            " bytes: one of them is given up",
+		    h->stats.input_large);
+	set_input(h, c, 0);
+	end(c);
+}
+
+static void
+on_input(UNUSED struct evbuffer *in, const struct evbuffer_cb_info *info, void *arg)
+{
+	struct http_conn *c = arg;
+
+	if (info->n_added == 0 || c->ended)
+		return;
+	set_input(c->http, c, c->input + info->n_added);
+	if (c->http->stats.input_large > HTTP_INPUT_LARGE && c->input > HTTP_INPUT_SMALL)
+		no_room_for_input(c->http, c);
+}
+
 static void
 conn_free(struct http *h, struct http_conn *c)
 {
 	TAILQ_REMOVE(&h->conns, c, link);
+	set_input(h, c, 0);
 	(void)evbuffer_remove_cb(bufferevent_get_output(c->bev), on_output, c);
+	(void)evbuffer_remove_cb(bufferevent_get_input(c->bev), on_input, c);
 	(void)bufferevent_decref(c->bev);
 	free(c);
 	h->stats.open--;
@@ -252,6 +303,7 @@ make_conn(struct event_base *base, void *arg)
 	struct http *h = arg;
 	struct http_conn *c = xcalloc(1, sizeof *c);
 
+	c->http = h;
 	c->bev = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
 	if (c->bev == NULL) {
 		log_error("no memory for a management connection");
@@ -264,8 +316,9 @@ make_conn(struct event_base *base, void *arg)
 	h->stats.accepted++;
 	sweep(h, h->loop->now_ms);
 	TAILQ_INSERT_TAIL(&h->conns, c, link);
-	if (evbuffer_add_cb(bufferevent_get_output(c->bev), on_output, c) == NULL)
-		log_error("no memory to watch the output of a management connection");
+	if (evbuffer_add_cb(bufferevent_get_output(c->bev), on_output, c) == NULL ||
+	    evbuffer_add_cb(bufferevent_get_input(c->bev), on_input, c) == NULL)
+		log_error("no memory to watch a management connection");
 	if (h->turn != h->loop->turns)
 		h->accepts = 0;
 	h->turn = h->loop->turns;
@@ -304,6 +357,7 @@ on_request(struct evhttp_request *req, void *arg)
 	c->since_ms = h->loop->now_ms;
 	TAILQ_REMOVE(&h->conns, c, link);
 	TAILQ_INSERT_TAIL(&h->conns, c, link);
+	set_input(h, c, evbuffer_get_length(bufferevent_get_input(bev)));
 	h->stats.requests++;
 	/* the real address: what the request says of itself decides nothing */
 	transport_addr_of(bufferevent_getfd(bev), &peer, NULL);

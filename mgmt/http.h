@@ -22,14 +22,17 @@ enum {
 	HTTP_REQUEST_MS =
 	    30 * 1000, /* from one complete request to the next, or to the end of idling */
 	HTTP_HEADERS_MAX = 16 << 10,
-	HTTP_BODY_MAX = 64 << 10 /* read before anybody has logged in */
+	HTTP_BODY_MAX = 20 << 20, /* RabbitMQ's for definitions; read before anybody has logged in */
+	HTTP_INPUT_SMALL = 128 << 10, /* a connection may hold so much of a request that is not whole yet, */
+	HTTP_INPUT_LARGE = 64 << 20   /* and all that hold more than that so much together */
 };
 
 /* A request has come in whole; it is answered before the call returns, or deferred. */
 typedef void http_fn(void *arg, struct evhttp_request *req, const struct transport_addr *peer);
 
 struct http_stats {
-	uint64_t accepted, requests, timed_out, evicted, accept_errors;
+	uint64_t accepted, requests, timed_out, evicted, accept_errors, too_much_input;
+	uint64_t input_large; /* bytes now held by connections with more than HTTP_INPUT_SMALL */
 	uint32_t open;
 };
 

@@ -5,17 +5,19 @@
 
 #include "base/config.h"
 #include "base/mem.h"
+#include "mgmt/dispatch.h"
 #include "mgmt/http.h"
 #include "mgmt/mgmt_priv.h"
-#include "mgmt/routes.h"
+#include "mgmt/web_session.h"
 #include "mgmt/snapshot.h"
+#include "mgmt/throttle.h"
 #include "net/loop.h"
 #include "net/transport.h"
 
 static void
 on_request(void *arg, struct evhttp_request *req, const struct transport_addr *peer)
 {
-	routes_dispatch(arg, req, peer);
+	dispatch(arg, req, peer);
 }
 
 struct mgmt *
@@ -28,6 +30,9 @@ mgmt_start(struct loop *l, struct broker *b, const struct config *cfg,
 	m->broker = b;
 	m->cfg = cfg;
 	m->node = *node;
+	TAILQ_INIT(&m->deferred);
+	m->sessions = web_sessions_new(b);
+	m->throttle = throttle_new();
 	m->http = http_new(l, on_request, m);
 	rates_init(&m->rates, b, l->wheel, l->now_ms);
 	for (uint32_t i = 0; i < cfg->management_listen.count; i++) {
@@ -50,6 +55,12 @@ mgmt_port(const struct mgmt *m)
 }
 
 void
+mgmt_run(struct mgmt *m)
+{
+	requests_run(m);
+}
+
+void
 mgmt_stop(struct mgmt **mp)
 {
 	struct mgmt *m = *mp;
@@ -58,7 +69,10 @@ mgmt_stop(struct mgmt **mp)
 		return;
 	*mp = NULL;
 	snapshot_stop(m);
+	requests_stop(m);
 	rates_fini(&m->rates);
 	http_free(&m->http);
+	web_sessions_free(&m->sessions);
+	throttle_free(&m->throttle);
 	free(m);
 }

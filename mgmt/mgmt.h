@@ -14,6 +14,7 @@ struct broker;
 struct config;
 struct loop;
 struct mgmt;
+struct workers;
 
 /* An open port, for the list of listeners. */
 typedef void mgmt_port_fn(void *arg, const char *protocol, const char *address, uint16_t port);
@@ -25,6 +26,7 @@ struct mgmt_node_info {
 	/* calls f(f_arg, ...) for each port that takes AMQP; may be NULL */
 	void (*ports)(void *arg, mgmt_port_fn *f, void *f_arg);
 	void *arg;
+	struct workers *workers; /* for what takes long; NULL (tests): it is done at once */
 };
 
 /* Opens cfg->management_port on each of cfg->management_listen. NULL: *error is a static text. */
@@ -33,6 +35,9 @@ struct mgmt *mgmt_start(struct loop *l, struct broker *b, const struct config *c
 
 /* The port that was opened (where the settings say 0, the kernel chose one). */
 uint16_t mgmt_port(const struct mgmt *m);
+
+/* Each turn: answers what waited for the store. */
+void mgmt_run(struct mgmt *m);
 
 /* Closes every port and connection. */
 void mgmt_stop(struct mgmt **mp);

@@ -5,9 +5,11 @@
 
 #include "mgmt/mgmt.h"
 #include "mgmt/rates.h"
+#include "mgmt/request.h"
 
-struct evhttp_request;
 struct http;
+struct web_sessions;
+struct throttle;
 
 struct mgmt {
 	struct loop *loop; /* borrowed, as the next two; all outlive us */
@@ -16,7 +18,12 @@ struct mgmt {
 	struct mgmt_node_info node;
 	struct http *http; /* owned */
 	struct rates rates;
-	struct evhttp_request *snapshot; /* deferred: whoever asked for the one that is being made; NULL: nobody */
+	struct web_sessions *sessions; /* owned */
+	struct throttle *throttle; /* owned */
+	struct request_list deferred; /* owned: all whose answers come later */
+	struct request *current;      /* borrowed: the one that dispatch() is at, while it lives */
+	uint32_t waiting;	      /* of them, for the store */
+	struct request *snapshot;     /* borrowed: whoever asked for the one that is being made; NULL: nobody */
 };
 
 #endif

@@ -1,144 +1,191 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Answers, and the login of a request. */
+ * What was asked, and the life of a request: made by the dispatcher, freed when it returns; one whose answer comes later
+ * is on the list of its mgmt until then. */
 #include "mgmt/request.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include <event2/buffer.h>
 #include <event2/http.h>
-#include <event2/keyvalq_struct.h>
 
-#include "base/log.h"
 #include "base/mem.h"
-#include "broker/broker.h"
-#include "broker/user.h"
-#include "mgmt/base64.h"
+#include "base/utf8.h"
+#include "mgmt/http.h"
 #include "mgmt/mgmt_priv.h"
-#include "net/transport.h"
 
-void
-reply_header(struct request *r, const char *name, const char *value)
+struct request *
+request_new(struct mgmt *m, struct evhttp_request *ev, const struct transport_addr *peer)
 {
-	/* fails only for values with line ends, which none of ours has, or without memory */
-	if (evhttp_add_header(evhttp_request_get_output_headers(r->ev), name, value) < 0)
-		log_error("HTTP header %s could not be set", name);
+	struct request *r = xcalloc(1, sizeof *r);
+
+	r->m = m;
+	r->ev = ev;
+	r->peer = *peer;
+	return r;
 }
 
 void
-reply_bytes(struct request *r, int status, const char *type, struct evbuffer *body)
+request_free(struct request *r)
 {
-	char length[24];
-	bool head = evhttp_request_get_command(r->ev) == EVHTTP_REQ_HEAD;
-
-	if (type != NULL)
-		reply_header(r, "Content-Type", type);
-	(void)snprintf(length, sizeof length, "%zu", body != NULL ? evbuffer_get_length(body) : 0);
-	reply_header(r, "Content-Length", length);
-	reply_header(r, "Cache-Control", "no-cache");
-	reply_header(r, "X-Content-Type-Options", "nosniff");
-	reply_header(r, "Content-Security-Policy",
-	    "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'");
-	evhttp_send_reply(r->ev, status, NULL, head ? NULL : body);
-}
-
-static int
-append(const char *p, size_t n, void *body)
-{
-	return evbuffer_add(body, p, n);
-}
-
-static struct evbuffer *
-buffer_new(void)
-{
-	struct evbuffer *b = evbuffer_new();
-
-	if (b == NULL) {
-		log_error("no memory for an answer over HTTP");
-		abort();
-	}
-	return b;
+	if (r->m->current == r)
+		r->m->current = NULL;
+	if (r->is_deferred)
+		TAILQ_REMOVE(&r->m->deferred, r, link);
+	if (r->is_waiting)
+		r->m->waiting--;
+	if (r->job != NULL)
+		r->job->r = NULL;
+	if (r->has_query)
+		evhttp_clear_headers(&r->query);
+	route_args_free(r->args);
+	json_decref(r->body);
+	free(r->user_name);
+	free(r);
 }
 
 void
-reply_json(struct request *r, int status, json_t *json)
+request_defer(struct request *r)
 {
-	struct evbuffer *body = buffer_new();
-
-	if (json == NULL || json_dump_callback(json, append, body, JSON_COMPACT) < 0) {
-		/* a value that JSON cannot hold: ours to have kept out */
-		evbuffer_drain(body, evbuffer_get_length(body));
-		log_error(
-		    "the answer to %s could not be written as JSON", evhttp_request_get_uri(r->ev));
-		(void)evbuffer_add_printf(
-		    body, "{\"error\":\"internal_error\",\"reason\":\"see the log\"}");
-		status = 500;
-	}
-	reply_bytes(r, status, "application/json", body);
-	evbuffer_free(body);
-	json_decref(json);
+	if (r->is_deferred)
+		return;
+	r->is_deferred = true;
+	TAILQ_INSERT_TAIL(&r->m->deferred, r, link);
+	http_defer(r->m->http, r->ev);
 }
 
 void
-reply_error(struct request *r, int status, const char *error, const char *reason)
+requests_stop(struct mgmt *m)
 {
-	reply_json(r, status, json_pack("{s:s, s:s}", "error", error, "reason", reason));
+	struct request *r;
+
+	while ((r = TAILQ_FIRST(&m->deferred)) != NULL)
+		request_free(r);
+}
+
+/* --- work for others ------------------------------------------------------ */
+
+static void
+on_run(struct worker_job *job)
+{
+	struct request_job *j = (struct request_job *)job;
+
+	j->run(j);
 }
 
 static void
-refuse_login(struct request *r, const char *name, const char *why)
+on_done(struct worker_job *job)
 {
-	static struct log_limit lines = { .burst = 20 };
-	char peer[80];
+	struct request_job *j = (struct request_job *)job;
 
-	if (log_allowed(&lines)) {
-		(void)snprintf(peer, sizeof peer, strchr(r->peer->host, ':') ? "[%s]:%u" : "%s:%u",
-		    r->peer->host, r->peer->port);
-		log_line(LOG_WARNING, &(struct log_who){ .peer = peer, .user = name },
-		    "HTTP login refused: %s", why);
-	}
-	reply_header(r, "WWW-Authenticate", "Basic realm=\"Hermes\"");
-	reply_error(r, 401, "not_authorized", "Login failed");
+	if (j->r != NULL)
+		j->r->job = NULL;
+	j->done(j);
 }
 
-struct user *
-request_login(struct request *r)
+void
+request_work(struct request *r, struct request_job *j)
 {
-	const char *header =
-	    evhttp_find_header(evhttp_request_get_input_headers(r->ev), "Authorization");
-	const char *why = "wrong user name or password";
-	struct user *u;
-	char *plain, *name;
-	uint8_t *colon;
-	size_t n;
+	j->r = r;
+	j->job.run = on_run;
+	j->job.done = on_done;
+	if (r->m->node.workers == NULL) { /* tests without a pool */
+		j->run(j);
+		j->done(j);
+		return;
+	}
+	request_defer(r);
+	r->job = j;
+	workers_submit(r->m->node.workers, &j->job);
+}
 
-	if (header == NULL) { /* how every browser begins: no line for the log */
-		reply_header(r, "WWW-Authenticate", "Basic realm=\"Hermes\"");
-		reply_error(r, 401, "not_authorized", "Login failed");
-		return NULL;
+/* --- what was asked -------------------------------------------------------- */
+
+struct span
+request_arg(const struct request *r, unsigned i)
+{
+	return span_of(r->args[i].p, r->args[i].n);
+}
+
+const char *
+request_query(struct request *r, const char *name)
+{
+	const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(r->ev);
+	const char *text = uri != NULL ? evhttp_uri_get_query(uri) : NULL;
+
+	if (!r->has_query) {
+		if (text == NULL || evhttp_parse_query_str(text, &r->query) < 0)
+			return NULL;
+		r->has_query = true;
 	}
-	if (strncasecmp(header, "Basic ", 6) != 0) {
-		refuse_login(r, NULL, "the Authorization header is not of the Basic scheme");
-		return NULL;
+	return evhttp_find_header(&r->query, name);
+}
+
+const char *
+request_header(const struct request *r, const char *name)
+{
+	return evhttp_find_header(evhttp_request_get_input_headers(r->ev), name);
+}
+
+struct span
+request_raw(struct request *r)
+{
+	struct evbuffer *b = evhttp_request_get_input_buffer(r->ev);
+	size_t n = evbuffer_get_length(b);
+
+	return n == 0 ? SPAN_LIT("") : span_of(evbuffer_pullup(b, -1), n);
+}
+
+char *
+request_form(struct request *r, const char *name)
+{
+	struct span raw = request_raw(r);
+	size_t len = strlen(name);
+	const char *p = (const char *)raw.p, *end = p + raw.n;
+
+	while (p < end) {
+		const char *stop = memchr(p, '&', (size_t)(end - p));
+		size_t n = (size_t)((stop != NULL ? stop : end) - p);
+
+		if (n > len && memcmp(p, name, len) == 0 && p[len] == '=') {
+			char *piece = xstrndup(p + len + 1, n - len - 1);
+			char *decoded = evhttp_uridecode(piece, 1, NULL);
+
+			free(piece);
+			return decoded;
+		}
+		p += n + 1;
 	}
-	plain = xmalloc(strlen(header));
-	n = base64_decode(header + 6, strlen(header + 6), plain);
-	colon = n > 0 ? memchr(plain, ':', n) : NULL;
-	if (colon == NULL) {
-		free(plain);
-		refuse_login(r, NULL, "the Authorization header holds no user name and password");
-		return NULL;
+	return NULL;
+}
+
+struct span
+json_span(const json_t *string)
+{
+	if (!json_is_string(string))
+		return span_of(NULL, 0);
+	return span_of(json_string_value(string), json_string_length(string));
+}
+
+json_t *
+json_text(struct span s)
+{
+	const char *p = s.n > 0 ? (const char *)s.p : "";
+	char *fixed, *to;
+	json_t *j;
+
+	if (utf8_valid(p, s.n))
+		return json_stringn(p, s.n);
+	to = fixed = xmalloc(3 * s.n);
+	for (size_t i = 0; i < s.n;) {
+		uint32_t code;
+		size_t n = utf8_decode((const uint8_t *)p + i, s.n - i, &code);
+
+		memcpy(to, n > 0 ? p + i : "\xEF\xBF\xBD", n > 0 ? n : 3);
+		to += n > 0 ? n : 3;
+		i += n > 0 ? n : 1;
 	}
-	name = xstrndup(plain, (size_t)(colon - (uint8_t *)plain));
-	u = user_login(r->m->broker, span_of(plain, (size_t)(colon - (uint8_t *)plain)),
-	    span_of(colon + 1, (size_t)((uint8_t *)plain + n - (colon + 1))), r->peer->loopback,
-	    &why);
-	explicit_bzero(plain, n);
-	free(plain);
-	if (u == NULL)
-		refuse_login(r, name, why);
-	free(name);
-	return u;
+	j = json_stringn(fixed, (size_t)(to - fixed));
+	free(fixed);
+	return j;
 }

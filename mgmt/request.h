@@ -1,34 +1,114 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A request on its way through a handler, and the ways to answer it. Every handler calls exactly one
- * reply_ function, or defers the
- * request (mgmt/http.h) and sees to it that one is called later, with a struct request of its own. */
+ * A request on its way through a handler, and the ways to answer it.
+ *
+ * A handler is called with what the row of the table demands seen to: the user has the tag, the vhost is there and the
+ * user may see it, the body of a PUT or POST is a JSON object. It calls exactly one reply_ function, or sees to it that one
+ * is called later (request_defer). After a reply that came later the request is gone. */
 #ifndef MGMT_REQUEST_H
 #define MGMT_REQUEST_H
 
 #include <jansson.h>
+#include <sys/queue.h>
 
+#include <event2/keyvalq_struct.h>
+
+#include "base/attr.h"
+#include "base/bytes.h"
+#include "base/worker.h"
 #include "mgmt/routes.h"
+#include "net/transport.h"
+#include "store/store.h"
 
+struct error;
 struct evbuffer;
+struct evhttp_request;
+struct mgmt;
 struct user;
+struct vhost;
+
+enum {
+	REQUEST_DEPTH_MAX = 100,       /* of arrays and objects in a body */
+	REQUEST_PARSE_HERE = 64 << 10, /* a longer body is parsed by a worker */
+	REPLY_GZIP_MIN = 300,	       /* a shorter body is not worth it */
+	REPLY_GZIP_HERE = 64 << 10     /* a longer one is compressed by a worker */
+};
 
 struct request {
-	struct mgmt *m; /* borrowed, as all here: valid during the call */
+	struct mgmt *m; /* borrowed */
 	struct evhttp_request *ev;
-	const struct transport_addr *peer;
+	struct transport_addr peer;
 	const struct route *route;
-	struct user *user; /* NULL where the route needs nobody */
-	struct route_arg args[ROUTE_ARGS_MAX];
+	struct route_arg args[ROUTE_ARGS_MAX]; /* owned, as all below that say nothing else */
+	/* Borrowed, valid until the handler returns: later they may be gone. NULL where the row needs nobody, or has
+	 * VHOST_NONE. */
+	struct user *user;
+	struct vhost *vhost;
+	char *user_name; /* for log lines, later too */
+	json_t *body;	 /* an object; NULL: no PUT or POST, or BODY_RAW */
+	struct evkeyvalq query;
+	bool has_query, is_deferred, is_answered;
+	struct request_job *job; /* borrowed: owns itself */
+	struct store_wait wait; /* for the store; is_waiting: reply_done */
+	int wait_status;
+	bool is_waiting;
+	TAILQ_ENTRY(request) link; /* deferred */
 };
+
+TAILQ_HEAD(request_list, request);
+
+/* --- what was asked ---------------------------------------------------------------- */
+
+/* The i-th ':' of the path. */
+struct span request_arg(const struct request *r, unsigned i);
+/* A parameter of the query, decoded; NULL: it is not there. The first of several. */
+const char *request_query(struct request *r, const char *name);
+const char *request_header(const struct request *r, const char *name);
+/* The body as it came; contiguous, borrowed until the reply. */
+struct span request_raw(struct request *r);
+/* A field of a form, decoded, to be freed; NULL: the body (application/x-www-form-urlencoded) has it not. */
+char *request_form(struct request *r, const char *name);
+/* A JSON string's bytes, which may hold NUL; p NULL: it is no string. */
+struct span json_span(const json_t *string);
+/* A JSON string; bytes that are no UTF-8 become U+FFFD. */
+json_t *json_text(struct span s);
+
+/* --- the answer -------------------------------------------------------------------- */
 
 void reply_json(struct request *r, int status, json_t *body); /* takes body */
 /* {"error": ..., "reason": ...}, as RabbitMQ has it */
 void reply_error(struct request *r, int status, const char *error, const char *reason);
+void reply_not_found(struct request *r);		  /* 404 Object Not Found / Not Found */
+void reply_bad(struct request *r, const char *fmt, ...) PRINTF(2, 3); /* 400 bad_request */
+void reply_not_authorised(struct request *r, const char *reason); /* 401, without a prompt for another login */
+/* What the broker refused: 404 not_found, 401 "Access refused.", or 400 bad_request, each with its text. */
+void reply_refused(struct request *r, const struct error *e);
+void reply_empty(struct request *r, int status);
+/* The same, but for a change that survives restarts: when the store has it. */
+void reply_done(struct request *r, int status);
 /* Takes the contents of body, not the buffer. type NULL: without a body. */
 void reply_bytes(struct request *r, int status, const char *type, struct evbuffer *body);
 void reply_header(struct request *r, const char *name, const char *value);
 
-/* "Basic" credentials of the request: who it is, or NULL after having answered 401. */
-struct user *request_login(struct request *r);
+/* The reply comes after the handler has returned. Nothing of the client is read meanwhile. */
+void request_defer(struct request *r);
+
+/* Something that takes long and touches nothing but itself. `run` is called on a worker, `done` on the core thread, with
+ * r NULL if the request is gone; it frees the job. The request is deferred. */
+struct request_job {
+	struct worker_job job; /* first */
+	struct request *r;
+	void (*run)(struct request_job *);
+	void (*done)(struct request_job *);
+};
+void request_work(struct request *r, struct request_job *job);
+
+/* --- for dispatch.c and mgmt.c ------------------------------------------------------- */
+
+struct request *request_new(struct mgmt *m, struct evhttp_request *ev, const struct transport_addr *peer);
+void request_free(struct request *r);
+/* Answers what waited for the store. Called each turn. */
+void requests_run(struct mgmt *m);
+/* All that wait are forgotten; before the HTTP server goes. */
+void requests_stop(struct mgmt *m);
 
 #endif

@@ -83,6 +83,8 @@ turn(struct node *n, bool busy)
 	loop_read(l);
 	busy = broker_run(b);
 	busy |= amqp_run(n->amqp);
+	if (n->mgmt != NULL)
+		mgmt_run(n->mgmt);
 	/* Before the flush: the disk works meanwhile. */
 	busy |= node_store_turn(&n->store, l->now_ms);
 	loop_flush(l);
@@ -326,7 +328,8 @@ open_management(struct node *n)
 	const struct mgmt_node_info info = { .version = HERMES_VERSION,
 		.started_ms = n->loop->now_ms,
 		.ports = describe_ports,
-		.arg = n };
+		.arg = n,
+		.workers = n->store.workers };
 	const char *error;
 
 	if (!n->cfg->management_enabled || n->cfg->management_port == 0)

@@ -157,13 +157,13 @@ static const struct {
 	int status;
 	const char *has;
 } refused[] = {
-	{ "", "{\"path\":\"/tmp/x\"}", 401, "Login failed" },
+	{ "", "{\"path\":\"/tmp/x\"}", 401, "WWW-Authenticate: Basic" },
 	{ PLAIN JSON, "{\"path\":\"/tmp/x\"}", 401, "Not administrator user" },
 	{ GUEST, "{\"path\":\"/tmp/x\"}", 415, "application/json" },
 	{ GUEST "Content-Type: text/plain\r\n", "{\"path\":\"/tmp/x\"}", 415, "application/json" },
 	{ GUEST JSON, "", 400, "the body is" },
-	{ GUEST JSON, "{", 400, "the body is" },
-	{ GUEST JSON, "[]", 400, "the body is" },
+	{ GUEST JSON, "{", 400, "not_json" },
+	{ GUEST JSON, "[]", 400, "not_json" },
 	{ GUEST JSON, "{\"path\":7}", 400, "the body is" },
 	{ GUEST JSON, "{\"path\":\"\"}", 400, "not absolute" },
 	{ GUEST JSON, "{\"path\":\"relative\"}", 400, "not absolute" },

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * RabbitMQ's order: an unknown path is 404 and a wrong method 405 before anybody asks who it is; then come login, tag and
+ * vhost (all 401), what the client accepts (406), whether the vhost is there (404), and last the body (400). */
+#include "mgmt/dispatch.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include <event2/buffer.h>
+#include <event2/http.h>
+
+#include "base/mem.h"
+#include "broker/permission.h"
+#include "broker/broker.h"
+#include "broker/user.h"
+#include "broker/vhost.h"
+#include "mgmt/body.h"
+#include "mgmt/login.h"
+#include "mgmt/mgmt_priv.h"
+#include "mgmt/request.h"
+
+static bool
+may_see(const struct request *r)
+{
+	if (r->route->vhost == VHOST_VISIBLE && (r->user->tags & TAG_ADMINISTRATOR) != 0)
+		return true;
+	return permission_vhost(r->user, r->vhost);
+}
+
+/* By convention the vhost is the first ':' but for names such as /api/parameters/:component/:vhost. */
+static struct span
+vhost_name(const struct request *r)
+{
+	const char *at = strstr(r->route->path, "/:vhost");
+	unsigned i = 0;
+
+	for (const char *p = r->route->path; p < at; p++)
+		i += *p == ':';
+	return request_arg(r, i);
+}
+
+static bool
+has_tag(const struct request *r)
+{
+	static const uint32_t tags[] = {
+		[NEEDS_ANY_TAG] =
+		    TAG_ADMINISTRATOR | TAG_MONITORING | TAG_POLICYMAKER | TAG_MANAGEMENT,
+		[NEEDS_MONITORING] = TAG_ADMINISTRATOR | TAG_MONITORING,
+		[NEEDS_POLICYMAKER] = TAG_ADMINISTRATOR | TAG_POLICYMAKER,
+		[NEEDS_ADMINISTRATOR] = TAG_ADMINISTRATOR,
+	};
+
+	return (r->user->tags & tags[r->route->needs]) != 0;
+}
+
+static const char *
+why_not(const struct request *r)
+{
+	static const char *const texts[] = { [NEEDS_ANY_TAG] = "Not management user",
+		[NEEDS_MONITORING] = "Not monitor user",
+		[NEEDS_POLICYMAKER] = "Not policymaker user",
+		[NEEDS_ADMINISTRATOR] = "Not administrator user" };
+	enum route_needs needs = r->route->needs;
+
+	if ((r->user->tags &
+	        (TAG_ADMINISTRATOR | TAG_MONITORING | TAG_POLICYMAKER | TAG_MANAGEMENT)) == 0)
+		needs = NEEDS_ANY_TAG;
+	return texts[needs];
+}
+
+/* --- what the client takes ---------------------------------------------------- */
+
+/* Does one of the ranges of an Accept header cover application/json? (RFC 9110, 12.5.1) */
+static bool
+takes_json(const char *header)
+{
+	static const char *const ranges[] = { "application/json", "application/*", "*/*" };
+
+	for (const char *p = header; p != NULL && *p != '\0';) {
+		size_t n, name;
+
+		p += strspn(p, " \t,");
+		n = strcspn(p, ",");
+		name = strcspn(p, " \t,;");
+		for (unsigned i = 0; i < COUNT_OF(ranges); i++) {
+			const char *q =
+			    name == strlen(ranges[i]) && strncasecmp(p, ranges[i], name) == 0
+			        ? p
+			        : NULL;
+
+			if (q == NULL)
+				continue;
+			q = memmem(p, n, "q=", 2);
+			if (q == NULL || strtod(q + 2, NULL) > 0)
+				return true;
+		}
+		p += n;
+	}
+	return header == NULL || *header == '\0';
+}
+
+/* --- the steps ------------------------------------------------------------------ */
+
+static void
+run(struct request *r)
+{
+	if (r->route->vhost != VHOST_NONE)
+		r->vhost = vhost_find(r->m->broker, vhost_name(r));
+	r->route->fn(r);
+}
+
+static void
+on_body(struct request *r)
+{
+	/* a long one was parsed elsewhere, and meanwhile things may have gone */
+	if (r->is_deferred) {
+		r->user =
+		    r->user_name != NULL ? user_find(r->m->broker, span_str(r->user_name)) : NULL;
+		if (r->user_name != NULL && r->user == NULL) {
+			reply_error(r, 401, "not_authorized", "Login failed");
+			return;
+		}
+		if (r->route->vhost != VHOST_NONE &&
+		    vhost_find(r->m->broker, vhost_name(r)) == NULL) {
+			reply_error(r, 404, "not_found", "vhost_not_found");
+			return;
+		}
+	}
+	run(r);
+}
+
+static void
+take_body(struct request *r)
+{
+	bool has = r->route->method == EVHTTP_REQ_PUT || r->route->method == EVHTTP_REQ_POST;
+
+	if (has && r->route->body == BODY_JSON)
+		body_read(r, on_body);
+	else
+		run(r);
+}
+
+void
+dispatch_logged_in(struct request *r, struct user *u)
+{
+	r->user = u;
+	if (r->user_name == NULL)
+		r->user_name = xstrdup(u->name);
+	if (!has_tag(r)) {
+		reply_not_authorised(r, why_not(r));
+		return;
+	}
+	if (r->route->vhost != VHOST_NONE) {
+		r->vhost = vhost_find(r->m->broker, vhost_name(r));
+		if (r->vhost != NULL && !may_see(r)) {
+			reply_not_authorised(r, "User not authorised to access virtual host");
+			return;
+		}
+	}
+	if (!takes_json(request_header(r, "Accept"))) {
+		reply_empty(r, 406);
+		return;
+	}
+	if (r->route->vhost != VHOST_NONE && r->vhost == NULL) {
+		if (r->route->method == EVHTTP_REQ_PUT || r->route->method == EVHTTP_REQ_POST)
+			reply_error(r, 404, "not_found", "vhost_not_found");
+		else
+			reply_not_found(r);
+		return;
+	}
+	take_body(r);
+}
+
+/* A page of another site can make a browser send requests with the password that it remembers. It cannot make it hide
+ * where they come from. */
+static bool
+is_foreign(const struct request *r)
+{
+	const char *site = request_header(r, "Sec-Fetch-Site");
+	int method = (int)evhttp_request_get_command(r->ev);
+
+	if (site == NULL || method == EVHTTP_REQ_GET || method == EVHTTP_REQ_HEAD)
+		return false;
+	return strcasecmp(site, "same-origin") != 0 && strcasecmp(site, "none") != 0;
+}
+
+static void
+no_such_method(struct request *r, const char *pattern)
+{
+	struct evbuffer *b = evbuffer_new();
+
+	if (b == NULL)
+		mem_exhausted(0, __builtin_return_address(0));
+	route_allow(pattern, b);
+	(void)evbuffer_add(b, "", 1);
+	reply_header(r, "Allow", (const char *)evbuffer_pullup(b, -1));
+	evbuffer_free(b);
+	if (evhttp_request_get_command(r->ev) == EVHTTP_REQ_OPTIONS)
+		reply_empty(r, 200);
+	else
+		reply_error(r, 405, "method_not_allowed", "Method Not Allowed");
+}
+
+static void
+begin(struct request *r)
+{
+	const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(r->ev);
+	const char *path = uri != NULL ? evhttp_uri_get_path(uri) : NULL, *pattern;
+
+	r->route = route_of(
+	    path != NULL ? path : "/", (int)evhttp_request_get_command(r->ev), r->args, &pattern);
+	if (pattern == NULL)
+		reply_not_found(r);
+	else if (r->route == NULL)
+		no_such_method(r, pattern);
+	else if (is_foreign(r))
+		reply_error(r, 403, "forbidden", "a page of another site may not do this");
+	else if (r->route->needs == NEEDS_NOBODY)
+		take_body(r);
+	else
+		login_request(r);
+}
+
+void
+dispatch(struct mgmt *m, struct evhttp_request *req, const struct transport_addr *peer)
+{
+	struct request *r = request_new(m, req, peer);
+
+	m->current = r;
+	begin(r);
+	/* one that was deferred and answered is gone */
+	if (m->current == r && !r->is_deferred) {
+		assert(r->is_answered);
+		request_free(r);
+	}
+	m->current = NULL;
+}

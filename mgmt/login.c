@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A wrong login is 401; after many of them the next are 429 for a while, unseen (throttle.h). What is counted is told by
+ * the socket's address, never by a header. */
+#include "mgmt/login.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "broker/broker.h"
+#include "broker/user.h"
+#include "mgmt/base64.h"
+#include "mgmt/dispatch.h"
+#include "mgmt/mgmt_priv.h"
+#include "mgmt/request.h"
+#include "mgmt/web_session.h"
+#include "mgmt/throttle.h"
+#include "net/loop.h"
+
+#define COOKIE "hermes_session"
+
+static void
+refuse(struct request *r, const char *name, const char *why)
+{
+	static struct log_limit lines = { .burst = 20 };
+	char peer[80];
+
+	if (log_allowed(&lines)) {
+		(void)snprintf(peer, sizeof peer, strchr(r->peer.host, ':') ? "[%s]:%u" : "%s:%u",
+		    r->peer.host, r->peer.port);
+		log_line(LOG_WARNING, &(struct log_who){ .peer = peer, .user = name },
+		    "HTTP login refused: %s", why);
+	}
+	reply_header(r, "WWW-Authenticate", "Basic realm=\"Hermes\"");
+	reply_error(r, 401, "not_authorized", "Login failed");
+}
+
+static void
+refuse_for_now(struct request *r, uint64_t ms)
+{
+	char seconds[24];
+
+	(void)snprintf(seconds, sizeof seconds, "%" PRIu64, ms / 1000 + 1);
+	reply_header(r, "Retry-After", seconds);
+	reply_error(r, 429, "too_many_requests", "too many failed logins from this address");
+}
+
+/* Calls `then` with the user, or answers. */
+static void
+check(struct request *r, struct span name, struct span password,
+    void (*then)(struct request *r, struct user *u))
+{
+	struct mgmt *m = r->m;
+	const char *why = "";
+	struct user *u;
+	uint64_t ms = throttle_wait(m->throttle, &r->peer, name, m->loop->now_ms);
+
+	free(r->user_name);
+	r->user_name = xstrndup((const char *)name.p, name.n);
+	if (ms > 0) {
+		refuse_for_now(r, ms);
+		return;
+	}
+	u = user_login(m->broker, name, password, r->peer.loopback, &why);
+	if (u == NULL) {
+		throttle_failed(m->throttle, &r->peer, name, m->loop->now_ms);
+		refuse(r, r->user_name, why);
+		return;
+	}
+	then(r, u);
+}
+
+static void
+login_basic(struct request *r, const char *header)
+{
+	char *plain;
+	uint8_t *colon;
+	size_t n;
+
+	if (strncasecmp(header, "Basic ", 6) != 0) {
+		refuse(r, NULL, "the Authorization header is not of the Basic scheme");
+		return;
+	}
+	plain = xmalloc(strlen(header));
+	n = base64_decode(header + 6, strlen(header + 6), plain);
+	colon = n > 0 ? memchr(plain, ':', n) : NULL;
+	if (colon != NULL) {
+		struct span name = span_of(plain, (size_t)(colon - (uint8_t *)plain));
+
+		check(r, name, span_of(colon + 1, n - name.n - 1), dispatch_logged_in);
+	} else {
+		refuse(r, NULL, "the Authorization header holds no user name and password");
+	}
+	explicit_bzero(plain, n);
+	free(plain);
+}
+
+/* --- sessions --------------------------------------------------------------------- */
+
+/* The value of our cookie; false: the request has none. */
+static bool
+session_cookie(const struct request *r, char token[SESSION_TOKEN_SIZE])
+{
+	const char *p = request_header(r, "Cookie");
+	size_t len = strlen(COOKIE), n;
+
+	while (p != NULL && *p != '\0') {
+		p += strspn(p, "; \t");
+		n = strcspn(p, ";");
+		if (n > len && strncmp(p, COOKIE, len) == 0 && p[len] == '=' &&
+		    n - len - 1 < SESSION_TOKEN_SIZE) {
+			memcpy(token, p + len + 1, n - len - 1);
+			token[n - len - 1] = '\0';
+			return true;
+		}
+		p += n;
+	}
+	return false;
+}
+
+static void
+set_cookie(struct request *r, const char *token, unsigned seconds)
+{
+	char text[160];
+
+	(void)snprintf(text, sizeof text,
+	    COOKIE "=%s; Path=/; HttpOnly; SameSite=Strict; Max-Age=%u", token, seconds);
+	reply_header(r, "Set-Cookie", text);
+}
+
+static void
+login_session(struct request *r, const char *token)
+{
+	struct user *u = web_session_user(r->m->sessions, token, r->m->loop->now_ms);
+
+	if (u != NULL && (!u->loopback_only || r->peer.loopback)) {
+		dispatch_logged_in(r, u);
+		return;
+	}
+	/* no WWW-Authenticate: the console has a page for it */
+	set_cookie(r, "", 0);
+	reply_error(r, 401, "not_authorized", "Login failed");
+}
+
+void
+login_request(struct request *r)
+{
+	const char *header = request_header(r, "Authorization");
+	char token[SESSION_TOKEN_SIZE];
+
+	if (header != NULL) {
+		login_basic(r, header);
+	} else if (session_cookie(r, token)) {
+		login_session(r, token);
+	} else { /* how every browser begins: no line for the log */
+		reply_header(r, "WWW-Authenticate", "Basic realm=\"Hermes\"");
+		reply_empty(r, 401);
+	}
+}
+
+static void
+begin_session(struct request *r, struct user *u)
+{
+	char token[SESSION_TOKEN_SIZE];
+
+	if ((u->tags & (TAG_ADMINISTRATOR | TAG_MONITORING | TAG_POLICYMAKER | TAG_MANAGEMENT)) ==
+	    0) {
+		reply_error(r, 401, "not_authorised", "Not management user");
+		return;
+	}
+	web_session_begin(r->m->sessions, u, r->m->loop->now_ms, token);
+	set_cookie(r, token, SESSION_IDLE_MS / 1000);
+	reply_json(r, 200, json_string("ok"));
+}
+
+/* A form with username and password, as the console sends it. */
+void
+route_login(struct request *r)
+{
+	char *name = request_form(r, "username"), *password = request_form(r, "password");
+
+	if (name == NULL || password == NULL)
+		reply_bad(r, "the form has no username and password");
+	else
+		check(r, span_str(name), span_str(password), begin_session);
+	if (password != NULL)
+		explicit_bzero(password, strlen(password));
+	free(name);
+	free(password);
+}
+
+void
+route_logout(struct request *r)
+{
+	char token[SESSION_TOKEN_SIZE];
+
+	if (session_cookie(r, token))
+		web_session_end(r->m->sessions, token);
+	set_cookie(r, "", 0);
+	reply_empty(r, 204);
+}
+
+void
+route_whoami(struct request *r)
+{
+	static const struct {
+		uint32_t tag;
+		const char *name;
+	} tags[] = { { TAG_ADMINISTRATOR, "administrator" }, { TAG_MONITORING, "monitoring" },
+		{ TAG_POLICYMAKER, "policymaker" }, { TAG_MANAGEMENT, "management" },
+		{ TAG_IMPERSONATOR, "impersonator" } };
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < COUNT_OF(tags); i++)
+		if ((r->user->tags & tags[i].tag) != 0)
+			(void)json_array_append_new(list, json_string(tags[i].name));
+	reply_json(r, 200,
+	    json_pack("{s:o, s:o}", "name", json_text(span_str(r->user->name)), "tags", list));
+}
+
+void
+route_auth(struct request *r)
+{
+	reply_json(r, 200, json_pack("{s:b}", "enable_uaa", 0));
+}

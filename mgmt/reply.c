@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Answers. What waits for the store is looked at each turn; what is long is compressed by a worker. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include <event2/buffer.h>
+#include <event2/http.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "broker/broker.h"
+#include "broker/error.h"
+#include "broker/persist.h"
+#include "mgmt/gzip.h"
+#include "mgmt/http.h"
+#include "mgmt/mgmt_priv.h"
+#include "mgmt/request.h"
+
+void
+reply_header(struct request *r, const char *name, const char *value)
+{
+	/* fails only for values with line ends, which none of ours has, or without memory */
+	if (evhttp_add_header(evhttp_request_get_output_headers(r->ev), name, value) < 0)
+		log_error("HTTP header %s could not be set", name);
+}
+
+static struct evbuffer *
+buffer_new(void)
+{
+	struct evbuffer *b = evbuffer_new();
+
+	if (b == NULL)
+		mem_exhausted(0, __builtin_return_address(0));
+	return b;
+}
+
+/* The end of every reply. A request that was deferred goes with it. */
+static void
+answer(struct request *r, int status, struct evbuffer *body)
+{
+	bool head = evhttp_request_get_command(r->ev) == EVHTTP_REQ_HEAD;
+	char length[24];
+
+	if (status != 204) {
+		(void)snprintf(
+		    length, sizeof length, "%zu", body != NULL ? evbuffer_get_length(body) : 0);
+		reply_header(r, "Content-Length", length);
+	}
+	r->is_answered = true;
+	if (r->is_deferred)
+		http_resume(r->m->http, r->ev);
+	evhttp_send_reply(r->ev, status, NULL, head ? NULL : body);
+	if (r->is_deferred)
+		request_free(r);
+}
+
+/* --- gzip ------------------------------------------------------------------- */
+
+struct gzip_job {
+	struct request_job job;    /* first */
+	struct evbuffer *in, *out; /* owned */
+	int status;
+};
+
+static void
+gzip_run(struct request_job *job)
+{
+	struct gzip_job *g = (struct gzip_job *)job;
+
+	gzip_buffer(g->in, g->out);
+}
+
+static void
+gzip_done(struct request_job *job)
+{
+	struct gzip_job *g = (struct gzip_job *)job;
+
+	if (job->r != NULL)
+		answer(job->r, g->status, g->out);
+	evbuffer_free(g->in);
+	evbuffer_free(g->out);
+	free(g);
+}
+
+static void
+send_gzipped(struct request *r, int status, struct evbuffer *body)
+{
+	struct gzip_job *g;
+	struct evbuffer *out;
+
+	reply_header(r, "Content-Encoding", "gzip");
+	if (evbuffer_get_length(body) <= REPLY_GZIP_HERE) {
+		out = buffer_new();
+		gzip_buffer(body, out);
+		answer(r, status, out);
+		evbuffer_free(out);
+		return;
+	}
+	g = xcalloc(1, sizeof *g);
+	g->in = buffer_new();
+	g->out = buffer_new();
+	g->status = status;
+	(void)evbuffer_add_buffer(g->in, body);
+	g->job.run = gzip_run;
+	g->job.done = gzip_done;
+	request_work(r, &g->job);
+}
+
+/* --- answers ----------------------------------------------------------------- */
+
+void
+reply_bytes(struct request *r, int status, const char *type, struct evbuffer *body)
+{
+	if (type != NULL)
+		reply_header(r, "Content-Type", type);
+	reply_header(r, "Cache-Control", "no-cache");
+	reply_header(r, "Vary", "accept, accept-encoding, origin");
+	reply_header(r, "X-Content-Type-Options", "nosniff");
+	reply_header(r, "Content-Security-Policy",
+	    "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'");
+	if (body != NULL && evbuffer_get_length(body) >= REPLY_GZIP_MIN &&
+	    gzip_accepted(request_header(r, "Accept-Encoding")))
+		send_gzipped(r, status, body);
+	else
+		answer(r, status, body);
+}
+
+void
+reply_empty(struct request *r, int status)
+{
+	reply_bytes(r, status, NULL, NULL);
+}
+
+static int
+append(const char *p, size_t n, void *body)
+{
+	return evbuffer_add(body, p, n);
+}
+
+void
+reply_json(struct request *r, int status, json_t *json)
+{
+	struct evbuffer *body = buffer_new();
+
+	if (json == NULL ||
+	    json_dump_callback(json, append, body, JSON_COMPACT | JSON_ENCODE_ANY) < 0) {
+		/* a value that JSON cannot hold: ours to have kept out */
+		evbuffer_drain(body, evbuffer_get_length(body));
+		log_error(
+		    "the answer to %s could not be written as JSON", evhttp_request_get_uri(r->ev));
+		(void)evbuffer_add_printf(
+		    body, "{\"error\":\"internal_error\",\"reason\":\"see the log\"}");
+		status = 500;
+	}
+	json_decref(json);
+	reply_bytes(r, status, "application/json", body);
+	evbuffer_free(body);
+}
+
+void
+reply_error(struct request *r, int status, const char *error, const char *reason)
+{
+	reply_json(r, status,
+	    json_pack("{s:s, s:o}", "error", error, "reason", json_text(span_str(reason))));
+}
+
+void
+reply_not_found(struct request *r)
+{
+	reply_error(r, 404, "Object Not Found", "Not Found");
+}
+
+void
+reply_bad(struct request *r, const char *fmt, ...)
+{
+	char text[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	reply_error(r, 400, "bad_request", text);
+}
+
+void
+reply_not_authorised(struct request *r, const char *reason)
+{
+	log_line(LOG_WARNING, &(struct log_who){ .peer = r->peer.host, .user = r->user_name },
+	    "%s %s refused: %s", r->route->method_name, r->route->path, reason);
+	/* no new login prompt: another password would not help */
+	reply_error(r, 401, "not_authorised", reason);
+}
+
+void
+reply_refused(struct request *r, const struct error *e)
+{
+	/* the text is behind the name: "NOT_FOUND - no queue ..." */
+	const char *dash = strstr(e->text, " - "), *text = dash != NULL ? dash + 3 : e->text;
+
+	if (e->id == E_NOT_FOUND)
+		reply_error(r, 404, "not_found", text);
+	else if (e->id == E_ACCESS_REFUSED)
+		reply_not_authorised(r, "Access refused.");
+	else
+		reply_error(r, 400, "bad_request", text);
+}
+
+/* --- changes that survive ------------------------------------------------------ */
+
+void
+reply_done(struct request *r, int status)
+{
+	struct store_wait wait = persist_objects_wait(r->m->broker);
+
+	if (!persist_must_wait(r->m->broker, wait)) {
+		reply_empty(r, status);
+		return;
+	}
+	request_defer(r);
+	r->wait = wait;
+	r->wait_status = status;
+	r->is_waiting = true;
+	r->m->waiting++;
+}
+
+void
+requests_run(struct mgmt *m)
+{
+	struct request *r, *next;
+
+	if (m->waiting == 0)
+		return;
+	for (r = TAILQ_FIRST(&m->deferred); r != NULL; r = next) {
+		next = TAILQ_NEXT(r, link);
+		if (r->is_waiting && !persist_must_wait(m->broker, r->wait))
+			reply_empty(r, r->wait_status);
+	}
+}
