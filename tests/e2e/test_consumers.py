@@ -54,26 +54,6 @@ def test_single_active_moves_on(node, end):
         (["2", "3"] if end == "cancel" else ["0", "1", "2", "3"])
 
 
-@both
-def test_single_active_after_a_restart(node, how):
-    this = node()
-    chan = this.raw().channel()
-    chan.declare("q", durable=True, arguments=SINGLE)
-    fill(chan, "q", [str(number) for number in range(10)])
-    one = this.raw().channel()
-    one.qos(5)
-    one.consume("q")
-    assert take(one, 5) == list("01234")
-    one.ack(2, multiple=True)
-    barrier(one)
-    again(this, how)
-    one, two = (this.raw().channel() for _ in range(2))
-    one.consume("q")
-    two.consume("q")
-    assert take(one, 8, ack=True) == list("23456789")
-    two.expect_nothing(0.1)
-
-
 # --------------------------------------------------------------------------
 # x-expires
 # --------------------------------------------------------------------------

@@ -49,55 +49,6 @@ def deaths(event):
     return [(d["queue"], d["reason"], d["count"]) for d in event.headers["x-death"]]
 
 
-@both
-def test_expired_while_the_node_was_down(node, how):
-    this = node()
-    chan = this.raw().channel()
-    dead_pair(chan, x_message_ttl=1000 * SLOW)
-    bodies = ["m%d" % i for i in range(100)]
-    assert all(fill(chan, "q", bodies))
-    again(this, how)
-    time.sleep(1 * SLOW)
-    chan = this.raw().channel()
-    chan.wait_count("dead", 100, timeout=10 * SLOW)
-    got = [chan.get_wait("dead") for _ in bodies]
-    assert [e.body.decode() for e in got] == bodies
-    assert all(deaths(e) == [("q", "expired", 1)] for e in got)
-    assert chan.counts("q")[0] == 0
-
-
-@both
-def test_time_to_live_goes_on_across_a_restart(node, how):
-    """A deadline is a time of day: neither lost nor begun anew."""
-    this = node()
-    chan = this.raw().channel()
-    declare(chan, "q", x_message_ttl=60000 * SLOW)
-    chan.call("confirm.select")
-    chan.publish("", "q", "short", delivery_mode=2, expiration=str(2500 * SLOW))
-    chan.publish("", "q", "long", delivery_mode=2)
-    chan.confirmed(2)
-    again(this, how)
-    chan = this.raw().channel()
-    assert chan.counts("q")[0] == 2
-    chan.wait_count("q", 1, timeout=10 * SLOW)
-    assert chan.drain("q") == ["long"]
-
-
-@both
-def test_what_is_behind_a_message_without_end_expires_on_time(node, how):
-    this = node()
-    chan = this.raw().channel()
-    declare(chan, "q")
-    chan.call("confirm.select")
-    chan.publish("", "q", "first", delivery_mode=2)
-    chan.publish("", "q", "second", delivery_mode=2, expiration=str(1500 * SLOW))
-    chan.confirmed(2)
-    again(this, how)
-    chan = this.raw().channel()
-    assert chan.get_wait("q").body == b"first"
-    chan.wait_count("q", 0, timeout=10 * SLOW)
-
-
 def test_each_queue_of_a_chain_gives_the_full_time(node):
     this = node()
     chan = this.raw().channel()
@@ -110,19 +61,6 @@ def test_each_queue_of_a_chain_gives_the_full_time(node):
     assert 1.3 <= time.monotonic() - start
     assert deaths(event) == [("b", "expired", 1), ("a", "expired", 1)]
     assert event.headers["x-death"][1]["original-expiration"] == "600"
-
-
-@both
-def test_over_the_limit_goes_in_order(node, how):
-    this = node()
-    chan = this.raw().channel()
-    dead_pair(chan, x_max_length=2)
-    assert all(fill(chan, "q", "12345"))
-    barrier(chan)
-    again(this, how)
-    chan = this.raw().channel()
-    assert chan.drain("dead") == ["1", "2", "3"]
-    assert chan.drain("q") == ["4", "5"]
 
 
 @both
@@ -143,28 +81,6 @@ def test_what_was_given_out_counts_again_after_a_restart(node, how):
     chan.wait_count("dead", 20)
     assert chan.drain("dead") == ["out%d" % i for i in range(20)]
     assert chan.drain("q") == ["in0", "in1", "in2"]
-
-
-@both
-def test_a_full_queue_refuses_after_a_restart_too(node, how):
-    this = node()
-    chan = this.raw().channel()
-    declare(chan, "q", x_max_length=1, x_overflow="reject-publish")
-    declare(chan, "other")
-    for name in ("q", "other"):
-        chan.bind(name, "amq.fanout")
-    assert fill(chan, "q", "ab") == [True, False]
-    again(this, how)
-    chan = this.raw().channel()
-    assert fill(chan, "q", "c") == [False]
-    chan.publish("amq.fanout", "", "d", delivery_mode=2)
-    assert chan.expect("basic.nack").delivery_tag == 2
-    barrier(chan)
-    again(this, how)
-    chan = this.raw().channel()
-    assert chan.drain("q") == ["a"]         # what was refused was not journalled for it
-    assert chan.drain("other") == ["d"]
-    assert fill(chan, "q", "e") == [True]
 
 
 def test_one_outcome_for_each_tag(node):
@@ -270,43 +186,6 @@ def test_a_body_of_any_size(node, size):
         assert "expiration" not in event.props
         again(this, "kill")
         chan = this.raw().channel()
-
-
-@both
-def test_deaths_are_counted_across_a_restart(node, how):
-    this = node()
-    chan = this.raw().channel()
-    declare(chan, "work", x_dead_letter_exchange="", x_dead_letter_routing_key="wait")
-    declare(chan, "wait", x_dead_letter_exchange="", x_dead_letter_routing_key="work", x_message_ttl=50)
-    assert all(fill(chan, "work", ["m"]))
-    for turn in range(1, 4):
-        event = chan.get_wait("work", no_ack=False, timeout=10 * SLOW)
-        if turn > 1:
-            assert deaths(event) == [("wait", "expired", turn - 1), ("work", "rejected", turn - 1)]
-        chan.reject(event.delivery_tag, requeue=False)
-        barrier(chan)
-        again(this, how)
-        chan = this.raw().channel()
-
-
-@both
-def test_a_letter_waits_for_its_queue(node, how):
-    """At least once: the source keeps it until the target takes it."""
-    this = node()
-    chan = this.raw().channel()
-    declare(chan, "dead", x_max_length=1, x_overflow="reject-publish")
-    declare(chan, "q", x_queue_type="quorum", x_overflow="reject-publish", x_max_length=10,
-            x_dead_letter_strategy="at-least-once", x_dead_letter_exchange="",
-            x_dead_letter_routing_key="dead", x_message_ttl=100)
-    assert all(fill(chan, "q", ["1", "2", "3"]))
-    chan.wait_count("q", 0, timeout=10 * SLOW)
-    time.sleep(0.5)
-    again(this, how)
-    chan = this.raw().channel()
-    seen = []
-    for _ in range(3):
-        seen.append(chan.get_wait("dead", timeout=10 * SLOW).body.decode())
-    assert seen == ["1", "2", "3"]
 
 
 FLOODED = {"drop-head": {"x-max-length": 10}, "expired": {"x-message-ttl": 0},
