@@ -4,15 +4,11 @@
  * New ones stand in a chain of blocks, in the order they came. Those that were given out and returned stand in one
  * array by sequence number, and come first: entries are given out in their order, so whatever was given out came before
  * everything in the blocks. Returned ones are appended as they come and merged when the next entry is wanted: a client
- * that rejects 65,535 messages one by one costs one merge, not 65,535.
- *
- * Entries expire at the head only, as in RabbitMQ: when one is taken, and, so that counts fall without a consumer,
- * when the queue's node in the wheel fires, which is armed for the head or, where one came back, for that. */
+ * that rejects 65,535 messages one by one costs one merge, not 65,535. */
 #include <assert.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "broker/dead_letter.h"
 #include "broker/queue_priv.h"
 #include "broker/quorum.h"
 
@@ -20,8 +16,7 @@ enum {
 	FIRST_BLOCK = 15, /* 512 bytes: most queues hold few messages */
 	BLOCK = 127,      /* 4 KiB; between the two, each is twice as large as the one before it */
 	RETURNED_KEPT = 64, /* entries of an empty returned array that is not freed */
-	AHEAD = 4,          /* messages fetched into the cache before their turn */
-	EXPIRE_SLICE = 8192 /* those that stand before one that is wanted */
+	AHEAD = 4           /* messages fetched into the cache before their turn */
 };
 
 static_assert(sizeof(struct entry) == 32, "see DESIGN");
@@ -192,30 +187,6 @@ strand_append(struct strand *s, const struct entry *e)
 		queue_arm_expiry(s->queue);
 }
 
-/* When it is to be dropped: at its expiry, the queue's time to live or the end of the retention time. 0: never. */
-static inline uint64_t
-due_of(const struct queue *q, const struct entry *e)
-{
-	uint64_t due_ms = e->due_ms, keep_ms = q->broker->retention_ms;
-
-	if (q->set.ttl_ms != SETTING_NONE && (keep_ms == 0 || q->set.ttl_ms < keep_ms))
-		keep_ms = q->set.ttl_ms;
-	else if (likely(keep_ms == 0))
-		return due_ms;
-	if (due_ms == 0 || e->m->arrived_ms + keep_ms < due_ms)
-		due_ms = e->m->arrived_ms + keep_ms;
-	return due_ms;
-}
-
-/* A node that is armed for earlier is left alone: it fires, finds nothing due and is armed again, which under load
- * happens far less often than the head changes. */
-static void
-arm_for(struct queue *q, uint64_t due_ms)
-{
-	if (!wheel_armed(&q->expiry) || q->expiry.due_ms > due_ms)
-		wheel_arm(q->broker->wheel, &q->expiry, due_ms);
-}
-
 /* ---- returned entries ---- */
 
 static inline uint32_t
@@ -261,8 +232,8 @@ put_returned(struct strand *s, const struct entry *e)
 	*to = *e;
 	count_in(s, to);
 	/* It may be the new head; to find out would cost the merge each time. */
-	if (unlikely(q->with_due) && due_of(q, to) != 0)
-		arm_for(q, due_of(q, to));
+	if (unlikely(q->with_due) && entry_due(q, to) != 0)
+		queue_arm_for(q, entry_due(q, to));
 }
 
 void
@@ -449,10 +420,22 @@ take_head(struct strand *s, struct entry *out)
 	count_out(s, 1, out->m->body_size);
 }
 
-static inline bool
-is_expired(const struct queue *q, const struct entry *e)
+const struct entry *
+strand_head(struct strand *s)
 {
-	return unlikely(q->with_due) && due_of(q, e) != 0 && due_of(q, e) <= q->broker->now_ms;
+	return head_entry(s);
+}
+
+void
+strand_take_head(struct strand *s, struct entry *out)
+{
+	take_head(s, out);
+}
+
+bool
+strand_has_returned(const struct strand *s)
+{
+	return returned_count(s) > 0;
 }
 
 /* ---- garbage: what is dropped by the thousand is unlinked at once and freed in slices ---- */
@@ -551,128 +534,6 @@ queue_drop_ready(struct queue *q)
 	return n;
 }
 
-/* ---- expiry ---- */
-
-/* Was it the time to live of the message or the queue that ended, or the retention time? */
-static enum death_reason
-expired_by(const struct queue *q, const struct entry *e)
-{
-	uint64_t now_ms = q->broker->now_ms;
-
-	if ((e->due_ms != 0 && e->due_ms <= now_ms) ||
-	    (q->set.ttl_ms != SETTING_NONE && e->m->arrived_ms + q->set.ttl_ms <= now_ms))
-		return DEATH_EXPIRED;
-	return DEATH_RETAINED;
-}
-
-static void
-drop_expired(struct strand *s, struct entry *e)
-{
-	dead_letter(s->queue, e, expired_by(s->queue, e));
-}
-
-static bool
-all_expired(const struct queue *q, const struct entry_block *k)
-{
-	for (uint32_t i = k->head; i < k->tail; i++) {
-		if (!is_expired(q, &k->e[i]))
-			return false;
-	}
-	return true;
-}
-
-/* Whole blocks at the head go at once, up to max messages. Dead letters go one by one. Returns how many went. */
-static unsigned
-expire_blocks(struct strand *s, unsigned max)
-{
-	struct queue *q = s->queue;
-	struct entry_block *k;
-	unsigned n = 0;
-
-	if (q->set.dead_letter_exchange.p != NULL)
-		return 0;
-	while (n < max && strand_has_head(s) && returned_count(s) == 0 &&
-	       (k = s->head)->next != NULL && all_expired(q, k)) {
-		s->head = k->next;
-		for (uint32_t i = k->head; i < k->tail; i++) {
-			dead_letter_count(q, expired_by(q, &k->e[i]), 1);
-			strand_entry_gone(s, &k->e[i], ACK_EXPIRED);
-		}
-		n += k->tail - k->head;
-		count_out(s, k->tail - k->head, k->bytes);
-		to_garbage(q->broker, k, k);
-	}
-	return n;
-}
-
-void
-queue_arm_expiry(struct queue *q)
-{
-	struct strand *s = queue_turn(q);
-	uint64_t due_ms;
-
-	if (q->ready == 0) {
-		q->with_due = q->set.ttl_ms != SETTING_NONE;
-		wheel_disarm(q->broker->wheel, &q->expiry);
-		return;
-	}
-	if (!strand_has_head(s))
-		return; /* strand_load_done() comes here again */
-	due_ms = due_of(q, head_entry(s));
-	if (due_ms != 0)
-		arm_for(q, due_ms);
-}
-
-/* More of them than can be sent stay in the queue, where they may go to disk, and are not read from there; whoever is held is
- * told by queue_tidy_later(). */
-static inline bool
-waits_for_letters(const struct strand *s)
-{
-	return unlikely(s->queue->dead != NULL) && dead_letters_hold(s->queue);
-}
-
-bool
-queue_waits_for_letters(struct queue *q)
-{
-	struct strand *s = queue_turn(q);
-
-	return unlikely(q->dead != NULL) && !q->set.at_least_once && strand_has_head(s) &&
-	       is_expired(q, head_entry(s)) && dead_letters_hold(q);
-}
-
-unsigned
-queue_expire(struct queue *q, unsigned max)
-{
-	struct strand *s;
-	struct entry e;
-	unsigned n = 0;
-
-	if (!q->with_due)
-		return 0;
-	while (n < max && strand_has_head(s = queue_turn(q)) && is_expired(q, head_entry(s))) {
-		if (waits_for_letters(s))
-			return n;
-		take_head(s, &e);
-		drop_expired(s, &e);
-		n += 1 + expire_blocks(s, max - n - 1);
-	}
-	s = queue_turn(q);
-	if (unlikely(s->behind > 0)) {
-		strand_expire_unread(s);
-		strand_read_ahead(s);
-	}
-	queue_arm_expiry(q);
-	return n;
-}
-
-uint32_t
-queue_left(struct queue *q)
-{
-	if (unlikely(q->with_due))
-		queue_expire(q, EXPIRE_SLICE);
-	return queue_count32(q->ready);
-}
-
 bool
 queue_take(struct queue *q, struct entry *out)
 {
@@ -699,17 +560,17 @@ queue_pop(struct queue *q, struct entry *out)
 		return false;
 	while (likely(strand_has_head(s = queue_turn(q)))) {
 		take_head(s, out);
-		if (likely(!is_expired(q, out))) {
+		if (likely(!entry_is_expired(q, out))) {
 			if (unlikely(s->behind > 0))
 				strand_read_ahead(s);
 			if (unlikely(q->with_due))
 				queue_arm_expiry(q);
 			return true;
 		}
-		drop_expired(s, out);
+		strand_drop_expired(s, out);
 		if (queue_waits_for_letters(q))
 			return false;
-		n += 1 + expire_blocks(s, EXPIRE_SLICE);
+		n += 1 + strand_expire_blocks(s, EXPIRE_SLICE);
 		if (n >= EXPIRE_SLICE) {
 			queue_tidy_later(q);
 			return false;

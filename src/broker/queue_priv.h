@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the files of the queue module share:
  *	queue.c			publish, consumers and their turns, the way out
- *	queue_entries.c		ready entries in their order, returned ones, expiry, garbage
+ *	queue_entries.c		ready entries in their order, returned ones, garbage
+ *	queue_expiry.c		those that expire
  *	queue_limits.c		time to live, length
  *	queue_chain.c		those that lie on disk
  *	queue_priorities.c	the strands of a priority queue
@@ -20,7 +21,8 @@
 enum {
 	KEEP_ENTRIES = 1024, /* of a queue that is spilled: its next ones stay in memory */
 	KEEP_BYTES = 1 << 20,
-	KEEP_BYTES_SHORT = 64 << 10 /* while memory is short */
+	KEEP_BYTES_SHORT = 64 << 10, /* while memory is short */
+	EXPIRE_SLICE = 8192 /* expired ones that go before one that is wanted */
 };
 
 /* Puts a new entry behind all others; its reference moves. */
@@ -47,6 +49,38 @@ void strand_free_block(struct entry_block *k);
 struct entry_block *strand_split_block(struct entry_block *k, uint32_t at);	/* the part from index `at` on */
 void strand_count_out(struct strand *s, uint64_t n, uint64_t bytes);
 void strand_count_in(struct strand *s, uint64_t n);	/* unread ones that were not counted; their bytes are not known */
+
+/* queue_entries.c, for queue_expiry.c. The strand has a head. */
+const struct entry *strand_head(struct strand *s);
+void strand_take_head(struct strand *s, struct entry *out);
+bool strand_has_returned(const struct strand *s);
+
+/* queue_expiry.c: an expired one that was taken becomes a dead letter or goes. */
+void strand_drop_expired(struct strand *s, struct entry *e);
+/* Whole blocks of expired ones at the head go at once, up to max messages. Dead letters go one by one. Returns how many
+ * went. */
+unsigned strand_expire_blocks(struct strand *s, unsigned max);
+
+/* When it is to be dropped: at its expiry, the queue's time to live or the end of the retention time. 0: never. */
+static inline uint64_t
+entry_due(const struct queue *q, const struct entry *e)
+{
+	uint64_t due_ms = e->due_ms, keep_ms = q->broker->retention_ms;
+
+	if (q->set.ttl_ms != SETTING_NONE && (keep_ms == 0 || q->set.ttl_ms < keep_ms))
+		keep_ms = q->set.ttl_ms;
+	else if (likely(keep_ms == 0))
+		return due_ms;
+	if (due_ms == 0 || e->m->arrived_ms + keep_ms < due_ms)
+		due_ms = e->m->arrived_ms + keep_ms;
+	return due_ms;
+}
+
+static inline bool
+entry_is_expired(const struct queue *q, const struct entry *e)
+{
+	return unlikely(q->with_due) && entry_due(q, e) != 0 && entry_due(q, e) <= q->broker->now_ms;
+}
 
 /* queue_priorities.c */
 void queue_priorities_init(struct queue *q);	/* if its settings want it */
@@ -97,6 +131,7 @@ bool queue_waits_for_letters(struct queue *q);
 
 /* Arms the wheel for the head's due time if it has one. */
 void queue_arm_expiry(struct queue *q);
+void queue_arm_for(struct queue *q, uint64_t due_ms);	/* for this one, if it was not armed for an earlier one */
 wheel_fn queue_on_expiry;
 
 /* Frees at most max messages of broker->garbage. True: there are more. */
