@@ -15,8 +15,6 @@
 #include "broker/table.h"
 #include "broker/vhost.h"
 
-enum { SLOTS_FIRST = 4 };
-
 /* The order of arguments does not matter, so neither does it to their hash. */
 static uint64_t
 hash_arguments(const struct table *t)
@@ -42,61 +40,20 @@ identity(
 	return hash_mix(hash_span(key) + 3 * hash_arguments(arguments) + hash_mix(to));
 }
 
-static bool
-is_the_one(const struct binding *b, uint64_t id, const struct queue *q, const struct exchange *x,
-    struct span key, const struct table *arguments)
-{
-	return b->identity == id && b->queue == q && b->exchange == x &&
-	       span_eq(binding_key(b), key) && table_equal(b->arguments, arguments);
-}
-
 static struct binding *
 find(const struct exchange *source, uint64_t id, const struct queue *q, const struct exchange *x,
     struct span key, const struct table *arguments)
 {
-	struct binding *b;
+	struct bucket_node *n = buckets_first(&source->identities, id);
 
-	if (source->identity_slots == 0)
-		return NULL;
-	b = source->identities[id & (source->identity_slots - 1)];
-	while (b != NULL && !is_the_one(b, id, q, x, key, arguments))
-		b = b->identity_next;
-	return b;
-}
+	for (; n != NULL; n = buckets_next(n)) {
+		struct binding *b = container_of(n, struct binding, identity);
 
-static void
-identities_grow(struct exchange *x)
-{
-	uint32_t slots = x->identity_slots == 0 ? SLOTS_FIRST : x->identity_slots * 2, i;
-	struct binding **slot = xcalloc(slots, sizeof(struct binding *)), *b, **to;
-
-	for (i = 0; i < x->identity_slots; i++) {
-		while ((b = x->identities[i]) != NULL) {
-			x->identities[i] = b->identity_next;
-			to = &slot[b->identity & (slots - 1)];
-			b->identity_next = *to;
-			*to = b;
-		}
+		if (b->queue == q && b->exchange == x && span_eq(binding_key(b), key) &&
+		    table_equal(b->arguments, arguments))
+			return b;
 	}
-	free(x->identities);
-	x->identities = slot;
-	x->identity_slots = slots;
-}
-
-static void
-identity_remove(struct binding *b)
-{
-	struct exchange *x = b->source;
-	struct binding **bp = &x->identities[b->identity & (x->identity_slots - 1)];
-
-	while (*bp != b)
-		bp = &(*bp)->identity_next;
-	*bp = b->identity_next;
-	if (x->binding_count == 0) {
-		free(x->identities);
-		x->identities = NULL;
-		x->identity_slots = 0;
-	}
+	return NULL;
 }
 
 static const struct error *
@@ -116,17 +73,12 @@ binding_size(const struct binding *b)
 }
 
 static void
-attach(struct binding *b)
+attach(struct binding *b, uint64_t id)
 {
 	struct exchange *source = b->source;
-	uint64_t slot;
 
 	mem_add(MEM_TOPOLOGY, binding_size(b));
-	if (source->binding_count == source->identity_slots)
-		identities_grow(source);
-	slot = b->identity & (source->identity_slots - 1);
-	b->identity_next = source->identities[slot];
-	source->identities[slot] = b;
+	buckets_add(&source->identities, &b->identity, id);
 	LIST_INSERT_HEAD(&source->bindings, b, source_link);
 	LIST_INSERT_HEAD(
 	    b->queue != NULL ? &b->queue->bindings : &b->exchange->inbound, b, target_link);
@@ -165,13 +117,13 @@ add(struct exchange *source, struct queue *q, struct exchange *x, struct span ke
 		free(b);
 		return error_make(E_RESOURCE_ERROR, "no memory for a binding");
 	}
-	*b = (struct binding){ .source = source, .queue = q, .exchange = x, .identity = id };
+	*b = (struct binding){ .source = source, .queue = q, .exchange = x };
 	b->arguments = copy;
 	b->key_len = (uint8_t)key.n;
 	if (key.n > 0)
 		memcpy(b->key, key.p, key.n);
 	b->id = restored != 0 ? restored : ++source->vhost->broker->next_id;
-	attach(b);
+	attach(b, id);
 	if (restored == 0)
 		persist_binding(b);
 	return NULL;
@@ -209,7 +161,7 @@ drop(struct binding *b)
 	LIST_REMOVE(b, target_link);
 	source->binding_count--;
 	source->vhost->broker->stats.bindings--;
-	identity_remove(b);
+	buckets_remove(&source->identities, &b->identity);
 	exchange_changed(source);
 	if (source->auto_delete && source->binding_count == 0)
 		exchange_note_unbound(source);

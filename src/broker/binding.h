@@ -25,8 +25,7 @@ struct binding {
 	LIST_ENTRY(binding) index_link;	/* the type's index: those of one key or pattern */
 	void *index_node;		/* borrowed: where the type's index has it */
 	uint32_t index_place;		/* or its number there */
-	struct binding *identity_next;	/* source->identities */
-	uint64_t identity;		/* hash over destination, key and arguments */
+	struct bucket_node identity;	/* in source->identities; the hash is over destination, key and arguments */
 	uint64_t id;			/* of the store's object */
 	uint8_t key_len;
 	uint8_t key[];

@@ -15,9 +15,8 @@
 #include "broker/vhost.h"
 
 enum {
-	TAG_AT = 12, /* in the prefix: 7 frame head, 4 method id, 1 length of the tag */
-	TAGS_LISTED =
-	    16 /* up to so many consumers of a session the list is searched; a power of two */
+	TAG_AT = 12,     /* in the prefix: 7 frame head, 4 method id, 1 length of the tag */
+	TAGS_LISTED = 16 /* up to so many consumers of a session the list is searched */
 };
 
 static const struct error *
@@ -50,19 +49,10 @@ consumer_size(const struct consumer *k)
 
 /* ---- by tag ---- */
 
-static struct consumer **
-tag_slot(const struct session *s, struct span tag)
-{
-	return &s->by_tag[hash_span(tag) & (s->tag_slots - 1)];
-}
-
 static void
 tag_link(struct session *s, struct consumer *k)
 {
-	struct consumer **slot = tag_slot(s, consumer_tag(k));
-
-	k->tag_next = *slot;
-	*slot = k;
+	buckets_add(&s->by_tag, &k->by_tag, hash_span(consumer_tag(k)));
 }
 
 /* k is in the list already. */
@@ -70,12 +60,9 @@ static void
 tag_add(struct session *s, struct consumer *k)
 {
 	s->tags++;
-	if (s->by_tag != NULL && s->tags <= 2 * s->tag_slots) {
+	if (s->by_tag.count > 0) {
 		tag_link(s, k);
 	} else if (s->tags > TAGS_LISTED) {
-		free(s->by_tag);
-		s->tag_slots = s->tag_slots > 0 ? s->tag_slots * 2 : 2 * TAGS_LISTED;
-		s->by_tag = xcalloc(s->tag_slots, sizeof(struct consumer *));
 		TAILQ_FOREACH (k, &s->consumers, session_link)
 			tag_link(s, k);
 	}
@@ -84,19 +71,9 @@ tag_add(struct session *s, struct consumer *k)
 static void
 tag_remove(struct session *s, struct consumer *k)
 {
-	struct consumer **kp;
-
 	s->tags--;
-	if (s->by_tag == NULL)
-		return;
-	for (kp = tag_slot(s, consumer_tag(k)); *kp != k;)
-		kp = &(*kp)->tag_next;
-	*kp = k->tag_next;
-	if (s->tags > 0)
-		return;
-	free(s->by_tag);
-	s->by_tag = NULL;
-	s->tag_slots = 0;
+	if (s->by_tag.count > 0)
+		buckets_remove(&s->by_tag, &k->by_tag);
 }
 
 /* ---- from consume to cancel ---- */
@@ -148,11 +125,15 @@ session_find(const struct session *s, struct span tag)
 {
 	struct consumer *k;
 
-	if (s->by_tag != NULL) {
-		k = *tag_slot(s, tag);
-		while (k != NULL && !has_tag(k, tag))
-			k = k->tag_next;
-		return k;
+	if (s->by_tag.count > 0) {
+		struct bucket_node *n = buckets_first(&s->by_tag, hash_span(tag));
+
+		for (; n != NULL; n = buckets_next(n)) {
+			k = container_of(n, struct consumer, by_tag);
+			if (has_tag(k, tag))
+				return k;
+		}
+		return NULL;
 	}
 	TAILQ_FOREACH (k, &s->consumers, session_link) {
 		if (has_tag(k, tag))

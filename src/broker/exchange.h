@@ -46,8 +46,7 @@ struct exchange {
 	struct binding_list bindings;		/* out of it: owned */
 	uint32_t binding_count;
 	struct binding_list inbound;		/* to it from other exchanges: borrowed */
-	struct binding **identities;		/* owned: hash of the bindings out of it (binding.c) */
-	uint32_t identity_slots;
+	struct buckets identities;		/* the bindings out of it (binding.c) */
 	struct route_cache *cache;		/* owned; made on first use */
 	void *index;				/* owned by the type: direct's keys, topic's trie, weights; NULL for the others */
 	struct delay *delay;			/* owned: what waits; NULL unless the type is x-delayed-message */

@@ -291,8 +291,9 @@ queue_remove(struct queue *q)
 	persist_queue_gone(q);
 	dedup_free(b, &q->dedup);
 	bindings_drop_queue(q);
-	HASH_DELETE(hh, vh->queues, q);
-	HASH_DELETE(hh_id, vh->queues_by_id, q);
+	TAILQ_REMOVE(&vh->queues, q, vhost_link);
+	buckets_remove(&vh->queues_by_name, &q->by_name);
+	buckets_remove(&vh->queues_by_id, &q->by_id);
 	if (b->spill.next == q)
 		b->spill.next = TAILQ_NEXT(q, all_link);
 	TAILQ_REMOVE(&b->queues, q, all_link);

@@ -8,11 +8,11 @@
 #include <sys/queue.h>
 
 #include "base/attr.h"
+#include "base/buckets.h"
 #include "base/bytes.h"
 #include "base/wheel.h"
 #include "broker/broker.h"
 #include "broker/error.h"
-#include "broker/map.h"
 #include "broker/queue_settings.h"
 #include "broker/session.h"
 #include "broker/stats.h"
@@ -65,7 +65,8 @@ struct queue {
 	struct dead_letters *dead;		/* owned; NULL: no dead letters wait */
 	struct queue_stats stats;
 	struct dedup *dedup;			/* owned; NULL: duplicates may come */
-	UT_hash_handle hh, hh_id;
+	struct bucket_node by_name, by_id;	/* in vhost->queues_by_name and queues_by_id */
+	TAILQ_ENTRY(queue) vhost_link;		/* vhost->queues */
 	TAILQ_ENTRY(queue) run_link;		/* broker->runnable; then, when deleted, broker->deleted */
 	TAILQ_ENTRY(queue) tidy_link;		/* broker->untidy while is_untidy */
 	LIST_ENTRY(queue) owner_link;		/* client->exclusive */

@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "broker/dedup.h"
 #include "broker/exchange.h"
+#include "broker/hash.h"
 #include "broker/lease.h"
 #include "broker/permission.h"
 #include "broker/persist.h"
@@ -20,19 +21,29 @@
 struct queue *
 queue_find(const struct vhost *vh, struct span name)
 {
-	struct queue *q = NULL;
+	struct bucket_node *n = buckets_first(&vh->queues_by_name, hash_span(name));
 
-	HASH_FIND(hh, vh->queues, name.p, name.n, q);
-	return q;
+	for (; n != NULL; n = buckets_next(n)) {
+		struct queue *q = container_of(n, struct queue, by_name);
+
+		if (likely(span_eq(span_of(q->name, q->name_len), name)))
+			return q;
+	}
+	return NULL;
 }
 
 struct queue *
 queue_find_id(const struct vhost *vh, uint64_t id)
 {
-	struct queue *q = NULL;
+	struct bucket_node *n = buckets_first(&vh->queues_by_id, hash_mix(id));
 
-	HASH_FIND(hh_id, vh->queues_by_id, &id, sizeof id, q);
-	return q;
+	for (; n != NULL; n = buckets_next(n)) {
+		struct queue *q = container_of(n, struct queue, by_id);
+
+		if (q->id == id)
+			return q;
+	}
+	return NULL;
 }
 
 /* By name; one whose client leaves is gone, though its turn has not come. */
@@ -132,8 +143,9 @@ make(struct vhost *vh, const struct queue_spec *spec, struct client *client, uin
 	q->dedup = dedup_new(b, id,
 	    &(struct dedup_settings){ q->set.dedup, q->set.cache_size, q->set.cache_ttl_ms },
 	    q->durable, false);
-	HASH_ADD_KEYPTR(hh, vh->queues, q->name, q->name_len, q);
-	HASH_ADD(hh_id, vh->queues_by_id, id, sizeof q->id, q);
+	TAILQ_INSERT_TAIL(&vh->queues, q, vhost_link);
+	buckets_add(&vh->queues_by_name, &q->by_name, hash_span(spec->name));
+	buckets_add(&vh->queues_by_id, &q->by_id, hash_mix(id));
 	TAILQ_INSERT_TAIL(&b->queues, q, all_link);
 	b->stats.queues++;
 	exchange_changed(vh->default_exchange);

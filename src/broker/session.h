@@ -13,6 +13,7 @@
 #include <sys/queue.h>
 
 #include "base/attr.h"
+#include "base/buckets.h"
 #include "base/bytes.h"
 #include "base/rangeset.h"
 #include "base/wheel.h"
@@ -77,9 +78,9 @@ struct session {
 	struct consumer_list waiting;
 	bool is_waking;
 	bool is_ending;			/* all that it holds goes back */
-	/* Hash of the consumers by tag; NULL while they are few. */
-	struct consumer **by_tag;
-	uint32_t tag_slots, tags;	/* tags: consumers in the list */
+	/* The consumers by tag; empty while they are few. */
+	struct buckets by_tag;
+	uint32_t tags;			/* consumers in the list */
 	/* consumer_timeout.c */
 	struct wheel_node watch;	/* armed while a delivery may become late */
 	uint64_t timeout_least_ms;	/* the shortest time that any of them has; 0: none has one */
@@ -107,7 +108,7 @@ struct consumer {
 	TAILQ_ENTRY(consumer) queue_link;	/* in queue->consumers; when the queue is gone, in broker->cancelled */
 	TAILQ_ENTRY(consumer) ready_link;	/* in a level of takers or in session->waiting */
 	struct level *level;		/* borrowed: the queue's for our priority; NULL when the queue is gone */
-	struct consumer *tag_next;	/* in a slot of session->by_tag */
+	struct bucket_node by_tag;	/* in session->by_tag */
 	struct table *arguments;	/* owned, may be NULL */
 	/* amqp/'s deliver frame up to and with the consumer tag, made once: 7 frame head, 4 method id, tag as a short
 	 * string. The tag itself therefore stands at prefix + 12. */

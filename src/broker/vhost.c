@@ -40,6 +40,7 @@ add(struct broker *b, const char *name, uint64_t id)
 		return NULL;
 	vh = xcalloc(1, sizeof *vh);
 	vh->broker = b;
+	TAILQ_INIT(&vh->queues);
 	vh->name = xstrdup(name);
 	vh->id = id != 0 ? id : ++b->next_id;
 	for (i = 0; i < COUNT_OF(predeclared); i++)
@@ -79,8 +80,10 @@ vhost_find(const struct broker *b, struct span name)
 static void
 vhost_free(struct vhost *vh)
 {
-	while (vh->queues != NULL)
-		queue_remove(vh->queues);
+	struct queue *q;
+
+	while ((q = TAILQ_FIRST(&vh->queues)) != NULL)
+		queue_remove(q);
 	dead_letters_forget_vhost(vh);
 	exchanges_free(vh);
 	assert(vh->alternates == NULL && vh->unbound == NULL);

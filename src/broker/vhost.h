@@ -5,8 +5,10 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "base/attr.h"
+#include "base/buckets.h"
 #include "base/bytes.h"
 #include "broker/map.h"
 
@@ -20,8 +22,8 @@ struct vhost {
 	char *name;				/* owned; no NUL inside */
 	uint64_t id;
 	struct exchange *exchanges;		/* owned, uthash by name */
-	struct queue *queues;			/* owned, uthash by name (hh) */
-	struct queue *queues_by_id;		/* the same, by id (hh_id) */
+	TAILQ_HEAD(, queue) queues;		/* owned, in the order in which they were declared */
+	struct buckets queues_by_name, queues_by_id;	/* their `count` is how many there are */
 	struct exchange *default_exchange;	/* borrowed from exchanges: name "" */
 	struct alternate *alternates;		/* owned, uthash by name: who names it as its alternate (alternate.c) */
 	struct exchange *unbound;		/* auto-delete exchanges whose last binding went, on their way out */

@@ -8,20 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buckets.h"
 #include "base/mem.h"
 #include "broker/exchange_type/type.h"
 #include "broker/hash.h"
 
-enum { SLOTS_FIRST = 16 };
-
 struct node {
 	struct node *parent;
 	struct node *star, *hash; /* children for * and # */
-	struct node *slot_next;   /* of the hash of children */
+	struct bucket_node child; /* in topic->children, unless it is for * or # */
 	struct node *active
 	    [2]; /* next in the list of active nodes, of this word and of the next one in turn */
 	uint64_t step; /* word for which it was made active last */
-	uint64_t id, word_hash;
+	uint64_t id;
 	struct binding_list bindings; /* those whose pattern ends here */
 	uint32_t words;               /* children in the hash */
 	bool is_hash;
@@ -31,8 +30,7 @@ struct node {
 
 struct topic {
 	struct node *root;
-	struct node **slot; /* owned; NULL while count is 0 */
-	size_t slots, count;
+	struct buckets children; /* by parent and word */
 	size_t nodes;
 	uint64_t next_id, step, steps, stop; /* stop: of steps, for the match under way */
 };
@@ -80,48 +78,30 @@ topic_free(struct topic **tp)
 		return;
 	assert(t->nodes == 1 && LIST_EMPTY(&t->root->bindings));
 	node_free(t, t->root);
-	free(t->slot);
 	free(t);
 }
 
-static struct node **
-slot_of(const struct topic *t, const struct node *parent, uint64_t word_hash)
+static uint64_t
+child_hash(const struct node *parent, uint64_t word_hash)
 {
-	return &t->slot[hash_mix(word_hash ^ parent->id * 0x9E3779B97F4A7C15ull) & (t->slots - 1)];
-}
-
-static void
-grow(struct topic *t)
-{
-	size_t old = t->slots, i;
-	struct node **from = t->slot, *n, **to;
-
-	t->slots = old == 0 ? SLOTS_FIRST : old * 2;
-	t->slot = xcalloc(t->slots, sizeof(struct node *));
-	for (i = 0; i < old; i++) {
-		while ((n = from[i]) != NULL) {
-			from[i] = n->slot_next;
-			to = slot_of(t, n->parent, n->word_hash);
-			n->slot_next = *to;
-			*to = n;
-		}
-	}
-	free(from);
+	return hash_mix(word_hash ^ parent->id * 0x9E3779B97F4A7C15ull);
 }
 
 static struct node *
 child_find(const struct topic *t, const struct node *parent, struct span word, uint64_t word_hash)
 {
-	struct node *n;
+	struct bucket_node *b;
 
 	if (parent->words == 0)
 		return NULL;
-	for (n = *slot_of(t, parent, word_hash); n != NULL; n = n->slot_next) {
-		if (n->word_hash == word_hash && n->parent == parent &&
-		    span_eq(span_of(n->word, n->len), word))
-			break;
+	b = buckets_first(&t->children, child_hash(parent, word_hash));
+	for (; b != NULL; b = buckets_next(b)) {
+		struct node *n = container_of(b, struct node, child);
+
+		if (n->parent == parent && span_eq(span_of(n->word, n->len), word))
+			return n;
 	}
-	return n;
+	return NULL;
 }
 
 /* The child for one word of a pattern, made if need be. */
@@ -145,14 +125,8 @@ child_make(struct topic *t, struct node *parent, struct span word)
 	n = child_find(t, parent, word, h);
 	if (n != NULL)
 		return n;
-	if (t->count == t->slots)
-		grow(t);
 	n = node_new(t, parent, word);
-	n->word_hash = h;
-	np = slot_of(t, parent, h);
-	n->slot_next = *np;
-	*np = n;
-	t->count++;
+	buckets_add(&t->children, &n->child, child_hash(parent, h));
 	parent->words++;
 	return n;
 }
@@ -204,7 +178,7 @@ is_needed(const struct node *n)
 static void
 node_unlink(struct topic *t, struct node *n)
 {
-	struct node *parent = n->parent, **np;
+	struct node *parent = n->parent;
 
 	if (parent->star == n) {
 		parent->star = NULL;
@@ -214,16 +188,8 @@ node_unlink(struct topic *t, struct node *n)
 		parent->hash = NULL;
 		return;
 	}
-	np = slot_of(t, parent, n->word_hash);
-	while (*np != n)
-		np = &(*np)->slot_next;
-	*np = n->slot_next;
+	buckets_remove(&t->children, &n->child);
 	parent->words--;
-	if (--t->count == 0) {
-		free(t->slot);
-		t->slot = NULL;
-		t->slots = 0;
-	}
 }
 
 void
