@@ -132,7 +132,7 @@ const struct cfg_key cfg_keys[] = {
 	{ CFG("limits.quorum_delivery_limit", quorum_delivery_limit), NUMBER, .def = "0",
 	    .max = 1000000000,
 	    .text = "How often a message of a quorum queue that has no x-delivery-limit may come "
-	            "back; 0: no limit." },
+	            "back; 0: no limit (x-delivery-limit 0: what comes back is a dead letter)." },
 	{ CFG("limits.consumer_timeout", consumer_timeout_ms), MS, .def = "0", .max = 315360000000,
 	    .text = "How long a delivery may stay unacknowledged, where neither consumer nor queue "
 	            "says so (x-consumer-timeout): then the consumer is cancelled and the message "

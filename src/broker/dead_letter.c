@@ -351,11 +351,11 @@ fill(struct msg *m, const struct msg *from, struct span exchange, struct span ke
 	p[FRAME_HEAD + payload] = FRAME_END;
 }
 
-/* False: there is no room in its header for what is to be said of the death, without which it might go round for
- * ever. */
+/* False: there is no memory, or no room in its header for what is to be said of the death, without which it might go
+ * round for ever. */
 static bool
-write_headers(
-    struct table_writer *w, const struct queue *q, const struct entry *e, const struct props *pr)
+write_headers(struct table_writer *w, const struct queue *q, const struct entry *e,
+    const struct props *pr, bool *no_memory)
 {
 	static const unsigned older[] = { DEATH_EVENTS_MAX - 1, 3, 0 };
 	size_t others =
@@ -375,7 +375,10 @@ write_headers(
 		death_write(w, pr->headers, &death, older[i]);
 		if (!w->failed)
 			return true;
+		*no_memory = w->no_memory;
 		table_writer_fini(w);
+		if (*no_memory)
+			return false;
 	}
 	return false;
 }
@@ -454,7 +457,7 @@ forward(struct queue *q, const struct entry *e, struct msg *m, const struct rout
 
 	if (b->store != NULL)
 		store_begin(b->store);
-	if (publish_forward(b, m, to, 0, true) != PUBLISH_UNROUTED)
+	if (publish_forward(b, m, to, 0, PUBLISH_LETTER) != PUBLISH_UNROUTED)
 		b->stats.dead_lettered++;
 	if (seq_of(e) != 0)
 		queue_entry_gone(q, e, ACK_MOVED);
@@ -511,6 +514,7 @@ send(struct dead_letters *d, const struct entry *e, size_t *cost)
 	struct table_writer w;
 	struct props pr, own;
 	struct msg *m;
+	bool no_memory;
 	int bad = props_scan(msg_props(e->m), &pr);
 
 	assert(bad == 0);
@@ -519,8 +523,9 @@ send(struct dead_letters *d, const struct entry *e, size_t *cost)
 		return lose(d, e, false, "there is no such exchange");
 	if (q->set.dead_letter_key.n > NAME_MAX_BYTES)
 		return lose(d, e, true, "its routing key is longer than 255 bytes");
-	if (!write_headers(&w, q, e, &pr))
-		return lose(d, e, true, "its headers are too large");
+	if (!write_headers(&w, q, e, &pr, &no_memory))
+		return no_memory ? lose(d, e, false, "no memory")
+		                 : lose(d, e, true, "its headers are too large");
 	m = make_letter(q, e, &pr, span_of(w.p, w.n));
 	table_writer_fini(&w);
 	if (m == NULL)

@@ -93,6 +93,33 @@ death_is_cycle(const struct death_path *path, struct span queue)
 	return false;
 }
 
+static bool
+any_says(struct span headers, const char *name, struct span value)
+{
+	struct field list, f;
+	size_t at = 0;
+
+	if (headers.p == NULL || !table_find(headers, "x-death", &list) || list.kind != 'A')
+		return false;
+	for (unsigned i = 0; i < LOOK_MAX && array_next(list.bytes, &at, &f); i++) {
+		if (f.kind == 'F' && span_eq(text_of(f.bytes, name), value))
+			return true;
+	}
+	return false;
+}
+
+bool
+death_was_in(struct span headers, struct span queue)
+{
+	return any_says(headers, "queue", queue);
+}
+
+bool
+death_came_by(struct span headers, struct span exchange)
+{
+	return any_says(headers, "exchange", exchange);
+}
+
 /* ---- writing ---- */
 
 static void

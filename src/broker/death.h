@@ -24,6 +24,10 @@ enum { DEATH_EVENTS_MAX = 64 };	/* tables in x-death: with more, those at its en
 /* The headers of the message after this death. `older`: how many tables of earlier deaths may stay. */
 void death_write(struct table_writer *w, struct span headers, const struct death *d, unsigned older);
 
+/* Did the message die in the queue of this name, or come by this exchange before some death? headers.p NULL: no. */
+bool death_was_in(struct span headers, struct span queue);
+bool death_came_by(struct span headers, struct span exchange);
+
 enum { DEATH_PATH_MAX = 128 };	/* deaths looked at for a cycle */
 
 /* The queues in which a message died since somebody rejected it, from its headers, which it points into. */

@@ -11,6 +11,7 @@
 #include "base/config.h"
 #include "base/mem.h"
 #include "broker/broker.h"
+#include "broker/death.h"
 #include "broker/exchange.h"
 #include "broker/msg.h"
 #include "broker/props.h"
@@ -119,42 +120,14 @@ dedup_check_exchange(const char *vhost, struct span name, const struct table *t)
 	return NULL;
 }
 
-/* One side of the comparison of an argument: with its type where the other side has none. */
-static const char *
-side(const struct field *f, bool alone, char *buf, size_t n)
-{
-	char value[100];
-
-	if (f == NULL)
-		return "none";
-	field_text(f, value, sizeof value);
-	if (alone)
-		snprintf(buf, n, "the value '%s' of type '%s'", value, field_type_name(f));
-	else
-		snprintf(buf, n, "'%s'", value);
-	return buf;
-}
-
 const struct error *
 dedup_compare_exchange(const struct exchange *x, const struct table *t)
 {
-	struct field have, want, *h, *w;
-	char a[200], b[200];
+	const struct error *e = NULL;
 
-	for (size_t i = 0; i < COUNT_OF(arguments); i++) {
-		const char *name = arguments[i].name;
-
-		h = table_find(table_span(x->arguments), name, &have) ? &have : NULL;
-		w = table_find(table_span(t), name, &want) ? &want : NULL;
-		if (h != NULL && w != NULL ? field_equal(h, w) : h == w)
-			continue;
-		return error_make(E_PRECONDITION_FAILED,
-		    "inequivalent arg '%s' for exchange '%s' in vhost '%s': received %s but "
-		    "current is %s",
-		    name, x->name, x->vhost->name, side(w, h == NULL, a, sizeof a),
-		    side(h, w == NULL, b, sizeof b));
-	}
-	return NULL;
+	for (size_t i = 0; i < COUNT_OF(arguments) && e == NULL; i++)
+		e = exchange_compare_argument(x, t, arguments[i].name);
+	return e;
 }
 
 /* ---- coming and going ---- */
@@ -355,8 +328,20 @@ has_dedup(const struct route *r)
 	return false;
 }
 
+/* The headers of a message that comes back by its dead letter exchange; p NULL: it is none. */
+static struct span
+letter_headers(const struct msg *m, enum publish_source source)
+{
+	struct span headers;
+
+	if (source != PUBLISH_LETTER || !props_find(msg_props(m), PROP_HEADERS, &headers))
+		return span_of(NULL, 0);
+	return headers;
+}
+
+/* Not what was here before: a message is no duplicate of itself. */
 static void
-leave_out_duplicates(struct broker *b, const struct route *r)
+leave_out_duplicates(struct broker *b, const struct route *r, struct span deaths)
 {
 	struct dedups *all = b->dedup;
 
@@ -371,7 +356,8 @@ leave_out_duplicates(struct broker *b, const struct route *r)
 	for (uint32_t i = 0; i < r->count; i++) {
 		struct queue *q = r->queue[i];
 
-		if (q->dedup == NULL || !is_duplicate(b, q->dedup))
+		if (q->dedup == NULL || death_was_in(deaths, span_of(q->name, q->name_len)) ||
+		    !is_duplicate(b, q->dedup))
 			all->route.queue[all->route.count++] = q;
 		else
 			q->stats.duplicates++;
@@ -379,23 +365,28 @@ leave_out_duplicates(struct broker *b, const struct route *r)
 }
 
 const struct route *
-dedup_filter(struct broker *b, const struct msg *m, const struct route *r, bool by_exchange)
+dedup_filter(
+    struct broker *b, const struct msg *m, const struct route *r, enum publish_source source)
 {
 	struct dedups *all = b->dedup;
+	struct span deaths;
 
 	assert(r->count + r->delays > 0);
 	all->m = NULL;
 	all->wait = (struct store_wait){ 0 };
-	all->exchange = by_exchange ? exchange_of(b, m, r) : NULL;
+	all->exchange = source != PUBLISH_DELAYED ? exchange_of(b, m, r) : NULL;
 	if (all->exchange == NULL && !has_dedup(r))
 		return r;
 	if (!key_of(b, m, all->key.hash))
 		return r;
 	all->m = m;
 	all->key.at_ms = b->now_ms > 0 ? b->now_ms : 1;
-	if (all->exchange != NULL && is_duplicate(b, all->exchange))
+	all->delays = r->delays;
+	deaths = letter_headers(m, source);
+	if (all->exchange != NULL && !death_came_by(deaths, msg_exchange(m)) &&
+	    is_duplicate(b, all->exchange))
 		return NULL;
-	leave_out_duplicates(b, r);
+	leave_out_duplicates(b, r, deaths);
 	return all->route.count + r->delays > 0 ? &all->route : NULL;
 }
 
@@ -432,11 +423,14 @@ dedup_remember(struct broker *b, const struct msg *m, struct queue *const *queue
 {
 	struct dedups *all = b->dedup;
 	uint32_t keys = 0;
+	bool later; /* the record of where it waits may have the exchange's */
 
 	if (all->m != m)
 		return 0;
-	all->m = NULL;
-	if (all->exchange != NULL)
+	later = all->exchange != NULL && n > 0 && all->delays > 0 && !journalled;
+	if (!later)
+		all->m = NULL;
+	if (all->exchange != NULL && !later)
 		keys = add_key(b, all->exchange, journalled, keys);
 	for (uint32_t i = 0; i < n; i++)
 		if (queue[i]->dedup != NULL)
@@ -459,7 +453,8 @@ dedup_settle(struct broker *b, const struct msg *m, struct queue *const *queue, 
 {
 	struct window_key *none;
 
-	(void)dedup_remember(b, m, queue, n, false, &none);
+	if (b->store == NULL)
+		(void)dedup_remember(b, m, queue, n, false, &none);
 	dedup_wait(b, wait);
 }
 

@@ -5,7 +5,8 @@
  *
  * The key is what stands in the message's header x-deduplication-header, else its message-id; without either, or with an
  * empty one, a message is never a duplicate. A queue looks at what comes in by whatever way, an exchange at what is
- * published to it (not at what comes by a binding from another exchange). What no queue takes, or a queue refuses, is
+ * published to it (not at what comes by a binding from another exchange), but neither at what comes back to it as a dead
+ * letter: that is how retries work. What no queue takes, or a queue refuses, is
  * not remembered: publishing it again is to work. The key survives a restart if its message does (store/window.h). */
 #ifndef BROKER_DEDUP_H
 #define BROKER_DEDUP_H
@@ -17,6 +18,7 @@
 #include "base/attr.h"
 #include "base/bytes.h"
 #include "broker/error.h"
+#include "broker/publish.h"
 #include "broker/queue_settings.h"
 #include "broker/route.h"
 #include "store/store.h"
@@ -54,6 +56,7 @@ struct dedups {
 	const struct msg *m;	/* it has a key */
 	struct op_key key;
 	struct dedup *exchange;	/* borrowed: of the exchange it came through, or NULL */
+	uint32_t delays;	/* exchanges where it is to wait: after its queues */
 	struct store_wait wait;	/* where it was dropped: until this is reached the one before it is not safe */
 	struct route route;	/* what is left of its own */
 	uint32_t route_cap;
@@ -74,9 +77,11 @@ const struct error *dedup_compare_exchange(const struct exchange *x, const struc
 void dedup_read_exchange(const struct table *arguments, struct dedup_settings *out);
 
 /* ---- publish.c, where b->dedup is there ---- */
-/* What of r has not seen m before; NULL: nothing, or its exchange has, if that is looked at. The answer holds until the
+/* What of r has not seen m before; NULL: nothing, or its exchange has, if that is looked at. A dead letter that comes
+ * back to where its x-death says that it was is no duplicate of itself. The answer holds until the
  * next call, or is r. r leads somewhere. */
-const struct route *dedup_filter(struct broker *b, const struct msg *m, const struct route *r, bool by_exchange);
+const struct route *dedup_filter(struct broker *b, const struct msg *m, const struct route *r,
+    enum publish_source source);
 /* m enters these queues (or waits, and enters none yet), and those of them that deduplicate remember its key; the exchange
  * too. journalled: m is about to be. *add: keys for its record; returns how many. */
 uint32_t dedup_remember(struct broker *b, const struct msg *m, struct queue *const *queue, uint32_t n, bool journalled,

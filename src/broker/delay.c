@@ -320,7 +320,7 @@ to_queues(struct broker *b, struct msg *m, const struct route *r)
 	if (props_scan(msg_props(m), &pr) == 0 && pr.expiration.p != NULL &&
 	    props_expiration(pr.expiration, &ttl_ms) == 0)
 		expires_ms = b->now_ms + ttl_ms;
-	(void)publish_forward(b, m, r, expires_ms, false);
+	(void)publish_forward(b, m, r, expires_ms, PUBLISH_DELAYED);
 }
 
 /* False: no memory; it stays. */

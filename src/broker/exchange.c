@@ -160,8 +160,8 @@ print_argument(const struct field *f, bool with_type, char *buf, size_t n)
 	return buf;
 }
 
-static const struct error *
-check_argument(const struct exchange *x, const struct table *arguments, const char *name)
+const struct error *
+exchange_compare_argument(const struct exchange *x, const struct table *arguments, const char *name)
 {
 	struct field have, want, *h, *w;
 	char a[400], b[400];
@@ -199,9 +199,9 @@ check_equivalent(
 	if ((e = differs(x, "durable", spec->durable, x->durable)) == NULL &&
 	    (e = differs(x, "auto_delete", spec->auto_delete, x->auto_delete)) == NULL &&
 	    (e = differs(x, "internal", spec->internal, x->internal)) == NULL)
-		e = check_argument(x, spec->arguments, AE);
+		e = exchange_compare_argument(x, spec->arguments, AE);
 	if (e == NULL && type == EXCHANGE_DELAYED)
-		e = check_argument(x, spec->arguments, DELAYED_TYPE);
+		e = exchange_compare_argument(x, spec->arguments, DELAYED_TYPE);
 	if (e == NULL)
 		e = dedup_compare_exchange(x, spec->arguments);
 	return e;

@@ -78,6 +78,9 @@ void exchanges_free(struct vhost *vh);
 /* From what the store had; NULL: unknown type, or the name is taken. */
 struct exchange *exchange_restore(struct vhost *vh, const struct exchange_spec *spec, uint64_t id) MUSTUSE;
 bool exchange_is_predeclared(const struct exchange *x);
+/* 406 where this argument of a declaration is not that of x, in RabbitMQ's words. */
+const struct error *exchange_compare_argument(const struct exchange *x, const struct table *arguments, const char *name)
+    MUSTUSE;
 struct exchange *exchange_predeclare(struct vhost *vh, const char *name, enum exchange_type type, bool internal);
 
 /* Exchanges whose last binding went (auto-delete) are deleted by the calls that took it: binding.c notes them with the

@@ -245,7 +245,7 @@ give_where_room_is(struct broker *b, struct msg *m, struct queue *const *queue, 
 /* Takes over the reference. */
 static inline enum publish_outcome
 to_route(struct broker *b, struct msg *m, const struct route *route, uint64_t due_ms,
-    struct store_wait *wait, bool by_exchange)
+    struct store_wait *wait, enum publish_source source)
 {
 	enum publish_outcome outcome = PUBLISH_ROUTED;
 	struct msg *kept = NULL;
@@ -253,7 +253,7 @@ to_route(struct broker *b, struct msg *m, const struct route *route, uint64_t du
 	m->arrived_ms = b->now_ms;
 	b->work += route->count + 1;
 	if (unlikely(b->dedup != NULL) && route->count + route->delays > 0) {
-		route = dedup_filter(b, m, route, by_exchange);
+		route = dedup_filter(b, m, route, source);
 		if (route == NULL) {
 			dedup_wait(b, wait);
 			msg_unref(&m);
@@ -290,14 +290,14 @@ publish_deliver(struct broker *b, struct msg *m, const struct route *route, uint
 	*wait = (struct store_wait){ 0 };
 	b->stats.publish++;
 	b->stats.publish_in += m->body_size;
-	return to_route(b, m, route, due_ms, wait, true);
+	return to_route(b, m, route, due_ms, wait, PUBLISH_CLIENT);
 }
 
 enum publish_outcome
-publish_forward(
-    struct broker *b, struct msg *m, const struct route *route, uint64_t due_ms, bool by_exchange)
+publish_forward(struct broker *b, struct msg *m, const struct route *route, uint64_t due_ms,
+    enum publish_source source)
 {
 	struct store_wait nothing = { 0 };
 
-	return to_route(b, m, route, due_ms, &nothing, by_exchange);
+	return to_route(b, m, route, due_ms, &nothing, source);
 }

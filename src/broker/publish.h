@@ -45,9 +45,10 @@ const struct error *publish_route(struct session *s, struct publish_memo *memo, 
 enum publish_outcome publish_deliver(struct broker *b, struct msg *m, const struct route *route, uint64_t due_ms,
     struct store_wait *wait);
 
-/* The same for a message that the broker itself sends on: a dead letter, one that was delayed. by_exchange: it has not been
- * published to its exchange before. */
+/* The same for a message that the broker itself sends on: a dead letter, or one that was delayed, which was published to
+ * its exchange before. */
+enum publish_source { PUBLISH_CLIENT, PUBLISH_LETTER, PUBLISH_DELAYED };
 enum publish_outcome publish_forward(struct broker *b, struct msg *m, const struct route *route, uint64_t due_ms,
-    bool by_exchange);
+    enum publish_source source);
 
 #endif

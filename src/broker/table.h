@@ -79,7 +79,7 @@ const char *field_term(const struct field *f, char *buf, size_t n);
 struct table_writer {
 	uint8_t *p;
 	uint32_t n, cap, max;
-	bool failed;
+	bool failed, no_memory;		/* no_memory: that is why; else it would be longer than max */
 };
 void table_writer_init(struct table_writer *w, uint32_t max);
 void table_writer_fini(struct table_writer *w);

@@ -39,6 +39,7 @@ writer_room(struct table_writer *w, size_t n)
 			cap = w->max;
 		p = try_realloc(w->p, cap);
 		if (p == NULL) {
+			w->no_memory = true;
 			w->failed = true;
 			return NULL;
 		}

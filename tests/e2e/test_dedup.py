@@ -294,3 +294,42 @@ def test_dead_letters(node, how):
     assert chan.counts("dead")[0] == 1
     assert [chan.counts(name)[0] for name in ("q1", "q2", "q3", "q4")] == [0] * 4
     assert chan.counts("plain")[0] == 1
+
+
+@both
+def test_a_key_that_only_a_delayed_message_keeps(node, how):
+    """Beside its place in a delayed-message exchange it went to a queue that no restart survives."""
+    this = node()
+    p = Publisher(this)
+    p.chan.exchange("x", "fanout", durable=True, arguments=arguments())
+    p.chan.exchange("late", "x-delayed-message", durable=True, arguments={"x-delayed-type": "fanout"})
+    p.chan.call("exchange.bind", destination="late", source="x", routing_key="")
+    p.chan.declare("q")
+    p.chan.bind("q", "x")
+    p.chan.publish("x", "", b"m", delivery_mode=2, message_id="1", headers={"x-delay": Val("l", 100000)})
+    p.chan.expect("basic.ack", timeout=30 * SLOW)
+    again(this, how)
+    p = Publisher(this)
+    p.chan.declare("kept", durable=True)
+    p.chan.bind("kept", "x")
+    p.send("", "1", exchange="x", header=False)
+    assert count(p.chan, "kept") == 0
+    p.send("", "2", exchange="x", header=False)
+    assert count(p.chan, "kept") == 1
+
+
+def test_retries_of_a_queue_that_deduplicates(node):
+    this = node()
+    p = Publisher(this)
+    retry = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "wait"}
+    p.chan.declare("work", durable=True, arguments={**arguments(), **retry})
+    p.chan.declare("wait", durable=True, arguments={
+        **arguments(), "x-message-ttl": 20, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "work"})
+    p.send("work", "1")
+    for turn in range(3):
+        event = p.chan.get_wait("work", no_ack=False, timeout=10 * SLOW)
+        assert (event.headers or {}).get("x-death", [{"count": 0}])[0]["count"] == turn
+        p.chan.reject(event.delivery_tag, requeue=False)
+    event = p.chan.get_wait("work", timeout=10 * SLOW)
+    p.send("work", "1")
+    assert count(p.chan, "work") == 0

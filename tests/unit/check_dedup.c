@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "broker/death.h"
 #include "broker/exchange.h"
 #include "broker/publish.h"
 #include "broker/table.h"
@@ -400,6 +401,60 @@ END_TEST
 /* ---- restarts ---- */
 
 /* Everything that is ready is consumed. */
+/* What the broker makes of a message that died in queue `died`, and had come by exchange `by`. */
+static struct msg *
+letter(const char *x, const char *died, const char *by)
+{
+	struct death death = { .reason = SPAN_LIT("rejected"),
+		.queue = span_str(died),
+		.exchange = span_str(by),
+		.key = SPAN_LIT("k") };
+	struct table_writer w;
+	struct msg *m;
+
+	table_writer_init(&w, 4096);
+	death_write(&w, span_of(NULL, 0), &death, 0);
+	m = message(x, &w, "1", true);
+	table_writer_fini(&w);
+	return m;
+}
+
+static void
+forward(struct msg *m, struct queue *q)
+{
+	struct route r = { .count = 1, .queue = &q };
+
+	(void)publish_forward(n.w.broker, m, &r, 0, PUBLISH_LETTER);
+}
+
+/* Retries: a message that comes back is no duplicate of itself; that of another queue is. */
+START_TEST(test_dead_letters)
+{
+	struct queue *work = make_queue("work", 0, 0), *wait = make_queue("wait", 0, 0),
+	             *plain = node_queue(&n, "plain", false);
+
+	ck_assert(send(work, "1"));
+	forward(letter("", "work", ""), wait);
+	ck_assert_uint_eq(wait->ready, 1);
+	forward(letter("", "work", ""), wait); /* another "1": it never was here */
+	ck_assert_uint_eq(wait->ready, 1);
+	forward(letter("", "work", ""), work);
+	ck_assert_uint_eq(work->ready, 2);
+	ck_assert(!send(work, "1"));
+	/* A client may say what it likes. */
+	deliver(letter("", "work", ""), work, NULL);
+	ck_assert_uint_eq(work->ready, 2);
+	ck_assert_ptr_null(try_exchange("x", true, 0, 0));
+	send_through("x", "1", plain, NULL);
+	forward(letter("x", "plain", "x"), plain);
+	ck_assert_uint_eq(plain->ready, 2);
+	forward(letter("x", "plain", ""), plain);
+	ck_assert_uint_eq(plain->ready, 2);
+	send_through("x", "1", plain, NULL);
+	ck_assert_uint_eq(plain->ready, 2);
+}
+END_TEST
+
 static void
 consume(struct queue *q)
 {
@@ -544,6 +599,7 @@ main(void)
 	tcase_add_test(t, test_window);
 	tcase_add_test(t, test_time);
 	tcase_add_test(t, test_exchange);
+	tcase_add_test(t, test_dead_letters);
 	tcase_add_test(t, test_fan_out);
 	tcase_add_loop_test(t, test_restart, 0, 4);
 	tcase_add_test(t, test_what_does_not_survive);
