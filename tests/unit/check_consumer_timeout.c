@@ -4,43 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/slab.h"
 #include "broker/consumer_timeout.h"
-#include "queue_args.h"
+#include "tests/unit/queue_args.h"
+#include "tests/unit/two_peers.h"
 
 enum { BEGIN = 1000, TIMEOUT = 1000, SLACK = 100 };
 #define NOT_GIVEN UINT64_MAX
-
-static struct world w;
-static struct client client;
-static struct peer peer[2];
-static struct queue *q;
-
-static void
-set_up(void)
-{
-	world_init(&w);
-	world_client(&w, &client);
-	peer_init(&peer[0], &client);
-	peer_init(&peer[1], &client);
-	q = world_queue(&w, "q");
-}
-
-static void
-tear_down(void)
-{
-	struct slab_stats slabs;
-
-	world_turn(&w);
-	peer_fini(&peer[0]);
-	peer_fini(&peer[1]);
-	client_fini(&client);
-	ck_assert_int_eq(wheel_wait(w.wheel, w.broker->now_ms), -1);
-	world_fini(&w);
-	slab_get_stats(&slabs);
-	ck_assert_uint_eq(slabs.items, 0);
-	ck_assert_uint_eq(mem_held[MEM_ENTRIES], 0);
-}
 
 static struct consumer *
 consume(int i, struct queue *from, const char *tag, uint64_t timeout_ms, uint32_t prefetch)
@@ -78,9 +47,9 @@ until(uint64_t now_ms)
 }
 
 static const struct error *
-settle(uint64_t tag, bool multiple, enum settle how)
+settle_now(uint64_t tag, bool multiple, enum settle how)
 {
-	const struct error *e = session_settle(&peer[0].session, tag, multiple, how);
+	const struct error *e = settle(tag, multiple, how);
 
 	world_turn(&w);
 	return e;
@@ -105,7 +74,7 @@ START_TEST(only_the_late_ones)
 		ck_assert(peer[1].got[i].redelivered);
 	}
 	ck_assert_uint_eq(session_unacked(&peer[0].session), 2);
-	ck_assert_ptr_null(settle(3, false, SETTLE_ACK)); /* in time */
+	ck_assert_ptr_null(settle_now(3, false, SETTLE_ACK)); /* in time */
 	until(BEGIN + TIMEOUT + TIMEOUT / 2 + SLACK);
 	ck_assert_uint_eq(peer[1].count, 3);
 	ck_assert_uint_eq(peer[1].got[2].number, 4);
@@ -126,7 +95,7 @@ START_TEST(in_time)
 	consume(0, q, "a", TIMEOUT, 500);
 	put(1, MANY);
 	for (uint64_t tag = 1; tag <= MANY; tag++) {
-		ck_assert_ptr_null(settle(tag, false, SETTLE_ACK));
+		ck_assert_ptr_null(settle_now(tag, false, SETTLE_ACK));
 		if (tag % 10 == 0)
 			until(w.broker->now_ms + 10);
 	}
@@ -210,7 +179,7 @@ START_TEST(late_acknowledgements)
 			break;
 		ck_assert_ptr_null(e);
 		if (!with_tx) {
-			e = settle(late_acks[i].ack[j].tag, late_acks[i].ack[j].multiple, how);
+			e = settle_now(late_acks[i].ack[j].tag, late_acks[i].ack[j].multiple, how);
 			continue;
 		}
 		e = session_take(
@@ -240,8 +209,8 @@ START_TEST(of_get)
 	until(BEGIN + TIMEOUT + SLACK);
 	ck_assert_uint_eq(q->ready, 1);
 	ck_assert_uint_eq(w.broker->stats.consumer_timeouts, 0);
-	ck_assert_ptr_null(settle(tag, false, SETTLE_ACK));
-	ck_assert_ptr_nonnull(settle(tag, false, SETTLE_ACK));
+	ck_assert_ptr_null(settle_now(tag, false, SETTLE_ACK));
+	ck_assert_ptr_nonnull(settle_now(tag, false, SETTLE_ACK));
 }
 END_TEST
 
@@ -288,7 +257,7 @@ START_TEST(from_the_sorted_array)
 	consume(0, q, "a", TIMEOUT, 100);
 	put(1, 2000);
 	for (uint64_t tag = 2; tag <= 2000; tag++)
-		ck_assert_ptr_null(settle(tag, false, SETTLE_ACK));
+		ck_assert_ptr_null(settle_now(tag, false, SETTLE_ACK));
 	ck_assert_uint_eq(peer[0].session.unacked.old_live, 1);
 	until(BEGIN + TIMEOUT + SLACK);
 	ck_assert_uint_eq(w.broker->stats.late, 1);
@@ -354,14 +323,14 @@ START_TEST(memory)
 		put(1, 2000);
 		/* each second one, so that there are as many ranges */
 		for (uint64_t t = 2000 * round + 1; t <= 2000 * (round + 1); t += 2)
-			ck_assert_ptr_null(settle(t, false, SETTLE_ACK));
+			ck_assert_ptr_null(settle_now(t, false, SETTLE_ACK));
 		until(w.broker->now_ms + TIMEOUT + SLACK);
 		ck_assert_uint_eq(peer[0].cancelled, round + 1);
 		(void)queue_purge(q);
 	}
 	ck_assert_uint_le(peer[0].session.taken.cap, 16384);
-	ck_assert_ptr_null(settle(20000, false, SETTLE_ACK));
-	ck_assert_ptr_null(settle(2, false, SETTLE_ACK));
+	ck_assert_ptr_null(settle_now(20000, false, SETTLE_ACK));
+	ck_assert_ptr_null(settle_now(2, false, SETTLE_ACK));
 }
 END_TEST
 
@@ -439,7 +408,7 @@ random_step(unsigned step)
 		break;
 	case 3:
 		if (tag > 0 && model[tag].is_open) {
-			ck_assert_ptr_null(settle(tag, false, SETTLE_ACK));
+			ck_assert_ptr_null(settle_now(tag, false, SETTLE_ACK));
 			model[tag].is_open = false;
 		}
 		break;
@@ -449,7 +418,7 @@ random_step(unsigned step)
 		for (uint64_t t = tag; t <= peer[0].count && t > 0; t += 2) {
 			if (!model[t].is_open)
 				continue;
-			ck_assert_ptr_null(settle(t, false, SETTLE_ACK));
+			ck_assert_ptr_null(settle_now(t, false, SETTLE_ACK));
 			model[t].is_open = false;
 		}
 		break;

@@ -9,26 +9,13 @@
 #include "broker/props.h"
 #include "broker/route.h"
 #include "broker/table.h"
-#include "tests/unit/persist_world.h"
-
-static struct node n;
-static struct peer peer;
-static bool peer_is_open;
+#include "tests/unit/persist_peer.h"
 
 static void
 consume(void)
 {
-	peer_init(&peer, &n.client);
-	peer_is_open = true;
+	open_peer();
 	(void)peer_consume(&peer, queue_find(n.w.vhost, SPAN_LIT("q")), "t", true);
-}
-
-static void
-end_peer(void)
-{
-	if (peer_is_open)
-		peer_fini(&peer);
-	peer_is_open = false;
 }
 
 static struct table *
@@ -75,17 +62,11 @@ make(bool durable)
 	consume();
 }
 
+/* Without a session: make() opens it. */
 static void
-setup(void)
+set_up(void)
 {
 	node_init(&n);
-}
-
-static void
-teardown(void)
-{
-	end_peer();
-	node_fini(&n);
 }
 
 /* To x with key k; body: its number. headers: raw. */
@@ -543,7 +524,7 @@ main(void)
 	int failed;
 
 	tcase_set_timeout(t, 120);
-	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_checked_fixture(t, set_up, teardown);
 	tcase_add_loop_test(t, header, 0, COUNT_OF(headers));
 	tcase_add_test(t, refusals);
 	tcase_add_test(t, types);

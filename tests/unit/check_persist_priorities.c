@@ -6,61 +6,7 @@
 #include <stdlib.h>
 
 #include "base/slab.h"
-#include "tests/unit/persist_world.h"
-
-static struct node n;
-static struct peer peer;
-static bool peer_is_open;
-
-static void
-open_peer(void)
-{
-	peer_init(&peer, &n.client);
-	peer_is_open = true;
-}
-
-static void
-end_peer(void)
-{
-	if (peer_is_open)
-		peer_fini(&peer);
-	peer_is_open = false;
-}
-
-static void
-setup(void)
-{
-	node_init(&n);
-	open_peer();
-}
-
-static void
-teardown(void)
-{
-	end_peer();
-	node_fini(&n);
-}
-
-static void
-restart(bool gently)
-{
-	node_restart(&n, gently, n.w.broker->now_ms, end_peer);
-	open_peer();
-}
-
-static void
-keep_little(void)
-{
-	n.cfg.lane_entries = 1024;
-	n.cfg.lane_bytes = 1 << 20;
-	restart(true);
-}
-
-static struct queue *
-queue(void)
-{
-	return queue_find(n.w.vhost, SPAN_LIT("q"));
-}
+#include "tests/unit/persist_peer.h"
 
 static void
 put(struct queue *q, uint64_t number, uint32_t size, uint8_t priority, bool persistent)
@@ -69,25 +15,6 @@ put(struct queue *q, uint64_t number, uint32_t size, uint8_t priority, bool pers
 
 	m->flags = persistent ? MSG_PERSISTENT : 0;
 	(void)node_publish(&n, q, m, 0);
-}
-
-/* The next one, from disk if it has to be. */
-static bool
-get(struct queue *q, bool no_ack, struct entry *e, uint64_t *tag)
-{
-	uint32_t left;
-
-	for (int i = 0; i < 1000; i++) {
-		uint64_t loads = n.w.broker->loads;
-		enum get got = session_get(&peer.session, q, no_ack, e, tag, &left);
-
-		if (got != GET_LATER)
-			return got == GET_GOT;
-		while (n.w.broker->loads == loads)
-			ck_assert(node_turn(&n));
-	}
-	ck_abort_msg("nothing comes");
-	return false;
 }
 
 static void
@@ -120,7 +47,7 @@ START_TEST(come_back_in_order)
 	ck_assert_ptr_null(session_settle(&peer.session, tag[2], false, SETTLE_REQUEUE));
 	node_settle(&n);
 	restart(_i == 0);
-	q = queue();
+	q = queue("q");
 	ck_assert_uint_eq(q->set.max_priority, 4);
 	ck_assert_uint_eq(q->ready, 23);
 	ck_assert_uint_eq(q->ready_bytes, 2300);
@@ -146,7 +73,7 @@ START_TEST(come_back_in_order)
 		put(q, i, 8, (uint8_t)(i % 5), true);
 	node_settle(&n);
 	restart(false);
-	q = queue();
+	q = queue("q");
 	put(q, 10, 8, 4, true);
 	expect(q, 4);
 	expect(q, 9);
@@ -155,7 +82,7 @@ START_TEST(come_back_in_order)
 	ck_assert_uint_eq(queue_purge(q), 7);
 	node_settle(&n);
 	restart(false);
-	ck_assert_uint_eq(queue()->ready, 0);
+	ck_assert_uint_eq(queue("q")->ready, 0);
 }
 END_TEST
 
@@ -168,12 +95,12 @@ START_TEST(what_was_deleted_stays_away)
 		put(q, i, 8, (uint8_t)i, true);
 	node_settle(&n);
 	restart(_i == 0);
-	ck_assert_uint_eq(queue()->ready, 512);
-	ck_assert_ptr_null(queue_delete(queue(), false, false, &messages));
+	ck_assert_uint_eq(queue("q")->ready, 512);
+	ck_assert_ptr_null(queue_delete(queue("q"), false, false, &messages));
 	ck_assert_uint_eq(messages, 512);
 	node_settle(&n);
 	restart(_i == 0);
-	ck_assert_ptr_null(queue());
+	ck_assert_ptr_null(queue("q"));
 	ck_assert_uint_eq(n.report.messages, 0);
 	ck_assert_uint_eq(n.report.lanes, 0);
 }
@@ -211,7 +138,7 @@ START_TEST(long_ones_lie_on_disk)
 	ck_assert_uint_eq(q->ready + q->ready_bytes, 0);
 	node_settle(&n);
 	restart(false);
-	ck_assert_uint_eq(queue()->ready, 0);
+	ck_assert_uint_eq(queue("q")->ready, 0);
 }
 END_TEST
 
@@ -230,7 +157,7 @@ START_TEST(order_while_reading)
 	}
 	node_settle(&n);
 	restart(false);
-	q = queue();
+	q = queue("q");
 	ck_assert_uint_eq(q->ready, MANY);
 	put(q, MANY, 100, 2, true);
 	(void)peer_consume(&peer, q, "t", false);
@@ -270,7 +197,7 @@ START_TEST(read_after_a_slice)
 	}
 	node_settle(&n);
 	restart(false);
-	q = queue();
+	q = queue("q");
 	for (uint64_t i = 0; i < (uint64_t)_i * SLICE; i++)
 		put(q, MANY + i, 100, 7, true);
 	(void)peer_consume(&peer, q, "t", true);
@@ -462,7 +389,7 @@ model_restart(bool gently)
 
 	node_settle(&n);
 	restart(gently);
-	q = queue();
+	q = queue("q");
 	there = q->ready;
 	memset(m.is_seen, 0, sizeof m.is_seen);
 	while (get(q, false, &e, &tag)) {
@@ -525,9 +452,9 @@ model_step(void)
 	uint8_t what = of[rnd(16)];
 
 	if (what == 'p')
-		model_publish(queue());
+		model_publish(queue("q"));
 	else if (what == 'g')
-		model_get(queue());
+		model_get(queue("q"));
 	else if (what == 's')
 		model_settle();
 	else if (what == 't')
@@ -537,12 +464,12 @@ model_step(void)
 	else
 		(void)node_turn(&n);
 	if (rnd(600) == 0)
-		model_purge(queue());
+		model_purge(queue("q"));
 	if (rnd(400) == 0 && m.durable)
 		model_restart(rnd(2) == 0);
-	ck_assert_uint_eq(queue()->ready, m.ready);
+	ck_assert_uint_eq(queue("q")->ready, m.ready);
 	ck_assert_uint_eq(n.w.broker->stats.messages_ready, m.ready);
-	check_share(queue());
+	check_share(queue("q"));
 }
 
 START_TEST(model)
@@ -562,7 +489,7 @@ START_TEST(model)
 	m.ready = 0;
 	for (uint64_t i = m.first; i < m.count; i++)
 		m.ready += m.state[i] != M_NONE;
-	ck_assert_uint_eq(queue()->ready, m.ready);
+	ck_assert_uint_eq(queue("q")->ready, m.ready);
 	open_peer();
 	node_settle(&n);
 }

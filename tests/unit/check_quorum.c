@@ -4,13 +4,9 @@
 
 #include "broker/quorum.h"
 #include "broker/table.h"
-#include "tests/unit/persist_world.h"
+#include "tests/unit/persist_peer.h"
 
 enum { NO_LIMIT = -1 };
-
-static struct node n;
-static struct peer peer;
-static bool peer_is_open;
 
 /* Further arguments of queues that are declared. */
 static struct {
@@ -19,42 +15,18 @@ static struct {
 } also;
 
 static void
-open_peer(void)
-{
-	peer_init(&peer, &n.client);
-	peer_is_open = true;
-}
-
-static void
-end_peer(void)
-{
-	if (peer_is_open)
-		peer_fini(&peer);
-	peer_is_open = false;
-}
-
-static void
-setup(void)
+set_up(void)
 {
 	also.max_length = also.ttl_ms = NO_LIMIT;
 	also.keeps_letters = false;
-	node_init(&n);
-	open_peer();
-}
-
-static void
-teardown(void)
-{
-	end_peer();
-	node_fini(&n);
+	setup();
 }
 
 static void
 kill_node(void)
 {
 	node_settle(&n);
-	node_restart(&n, false, n.w.broker->now_ms, end_peer);
-	open_peer();
+	restart(false);
 }
 
 static void
@@ -128,7 +100,7 @@ put(struct queue *q, uint64_t from, uint64_t to)
 }
 
 static void
-get(struct queue *q, uint64_t *tag)
+take(struct queue *q, uint64_t *tag)
 {
 	struct entry e;
 	uint32_t left;
@@ -290,7 +262,7 @@ START_TEST(nacked)
 
 	put(q, 1, 7);
 	for (int i = 0; i < 5; i++)
-		get(q, &tag[i]);
+		take(q, &tag[i]);
 	settle(tag[4], false, SETTLE_REQUEUE);
 	settle(tag[2], true, SETTLE_REQUEUE);
 	settle(tag[3], false, SETTLE_REQUEUE);
@@ -317,7 +289,7 @@ START_TEST(channel_gone)
 
 	put(q, 1, 5);
 	for (int i = 0; i < 3; i++)
-		get(q, &tag[i]);
+		take(q, &tag[i]);
 	settle(tag[1], false, SETTLE_REQUEUE);
 	end_peer();
 	open_peer();
@@ -336,7 +308,7 @@ START_TEST(many_at_once)
 
 	put(q, 1, MANY + 1);
 	for (uint64_t i = 0; i < MANY; i++) {
-		get(q, &tag);
+		take(q, &tag);
 		want[i + 1] = (struct left){ i + 1, 1 };
 	}
 	want[0] = (struct left){ MANY + 1, 0 };
@@ -369,8 +341,8 @@ START_TEST(disk_is_full)
 	uint64_t tag[2];
 
 	put(q, 1, 3);
-	get(q, &tag[0]);
-	get(q, &tag[1]);
+	take(q, &tag[0]);
+	take(q, &tag[1]);
 	n.w.broker->disk_low = true;
 	settle(tag[1], false, SETTLE_REQUEUE);
 	settle(tag[0], false, SETTLE_REQUEUE);
@@ -414,10 +386,10 @@ START_TEST(letters_wait)
 	dead->set.overflow = OVERFLOW_REJECT;
 	n.w.broker->refusing++;
 	for (int i = 0; i < 3; i++)
-		get(q, &tag[i]);
+		take(q, &tag[i]);
 	settle(tag[1], false, SETTLE_REJECT);
 	settle(tag[0], false, SETTLE_REQUEUE);
-	get(q, &tag[0]);
+	take(q, &tag[0]);
 	settle(tag[0], false, SETTLE_REQUEUE);
 	settle(tag[2], false, SETTLE_ACK);
 	world_turn(&n.w);
@@ -450,7 +422,7 @@ START_TEST(within_a_commit)
 	uint64_t tag;
 
 	put(q, 1, 3);
-	get(q, &tag);
+	take(q, &tag);
 	ck_assert_ptr_null(session_take(&peer.session, tag, false, &set));
 	store_begin(n.w.broker->store);
 	put(q, 4, 4);
@@ -473,7 +445,7 @@ START_TEST(delivery_limit)
 		n.w.cfg.quorum_delivery_limit = 2;
 	put(q, 1, 2);
 	for (uint32_t i = 1; i <= 3; i++) {
-		get(q, &tag);
+		take(q, &tag);
 		settle(tag, false, SETTLE_REQUEUE);
 		ck_assert_uint_eq(q->ready, i < 3 ? 2 : 1);
 	}
@@ -491,14 +463,14 @@ START_TEST(counts_after_a_kill)
 
 	put(q, 1, 4);
 	for (int i = 0; i < 3; i++) {
-		get(q, &tag[0]);
+		take(q, &tag[0]);
 		settle(tag[0], false, SETTLE_REQUEUE);
 	}
-	get(q, &tag[0]);
-	get(q, &tag[1]);
+	take(q, &tag[0]);
+	take(q, &tag[1]);
 	settle(tag[1], false, SETTLE_REQUEUE);
-	get(q, &tag[1]);
-	get(q, &tag[2]);
+	take(q, &tag[1]);
+	take(q, &tag[2]);
 	kill_node();
 	q = queue_find(n.w.vhost, SPAN_LIT("q"));
 	world_turn(&n.w);
@@ -524,10 +496,10 @@ START_TEST(purged_after_a_kill)
 	q = quorum(1);
 	with_dead_letters = false;
 	put(q, 1, 3);
-	get(q, &tag);
-	get(q, &tag);
+	take(q, &tag);
+	take(q, &tag);
 	settle(tag, false, SETTLE_REQUEUE);
-	get(q, &tag);
+	take(q, &tag);
 	kill_node();
 	q = queue_find(n.w.vhost, SPAN_LIT("q"));
 	world_turn(&n.w);
@@ -545,7 +517,7 @@ quorum_suite(void)
 	Suite *s = suite_create("quorum");
 	TCase *t = tcase_create("quorum");
 
-	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_checked_fixture(t, set_up, teardown);
 	tcase_add_loop_test(t, declared_as_they_must_be, 0, COUNT_OF(refused));
 	tcase_add_test(t, no_conditions_when_deleted);
 	tcase_add_test(t, declared_again);

@@ -4,37 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/slab.h"
-#include "queue_world.h"
-
-static struct world w;
-static struct client client;
-static struct peer peer[2];
-static struct queue *q;
-
-static void
-set_up(void)
-{
-	world_init(&w);
-	world_client(&w, &client);
-	peer_init(&peer[0], &client);
-	peer_init(&peer[1], &client);
-	q = world_queue(&w, "q");
-}
-
-static void
-tear_down(void)
-{
-	struct slab_stats slabs;
-
-	peer_fini(&peer[0]);
-	peer_fini(&peer[1]);
-	client_fini(&client);
-	world_fini(&w);
-	slab_get_stats(&slabs);
-	ck_assert_uint_eq(slabs.items, 0);
-	ck_assert_uint_eq(mem_held[MEM_ENTRIES], 0);
-}
+#include "tests/unit/two_peers.h"
 
 static void
 put(uint64_t n)
@@ -43,12 +13,6 @@ put(uint64_t n)
 
 	while (n-- > 0)
 		queue_publish(q, world_msg(++number, 8), 0);
-}
-
-static const struct error *
-settle(uint64_t tag, bool multiple, enum settle how)
-{
-	return session_settle(&peer[0].session, tag, multiple, how);
 }
 
 /* ---- what RabbitMQ says to acks: four deliveries wait ---- */
