@@ -1,9 +1,9 @@
 """Runs a command beside a node of its own, for suites that talk to a broker that is there already.
 
-Usage: with_node.py [--restart] COMMAND [ARGUMENT]...
+Usage: with_node.py [--management] [--restart] COMMAND [ARGUMENT]...
 
-AMQP_HOST and AMQP_PORT name the node; MGMT_PORT is 1, which keeps the conformance suite off the HTTP
-API. Exit status: the command's, or 3 if the node did not start, did not end with status 0 after
+AMQP_HOST and AMQP_PORT name the node, MGMT_PORT its HTTP API; without --management that is 1, which keeps the
+conformance suite off it. Exit status: the command's, or 3 if the node did not start, did not end with status 0 after
 SIGTERM, or left a report of a sanitizer in its log.
 
 --restart: the command is pytest. Between two files of tests the node ends, by SIGTERM and by SIGKILL in
@@ -68,6 +68,9 @@ class Restarts(threading.Thread):
 
 def main():
     command = sys.argv[1:]
+    management = command[:1] == ["--management"]
+    if management:
+        del command[0]
     restart = command[:1] == ["--restart"]
     if restart:
         del command[0]
@@ -77,10 +80,15 @@ def main():
         node = Node(folder)
         try:
             node.start()
-            env = dict(os.environ, AMQP_HOST="127.0.0.1", AMQP_PORT=str(node.port), MGMT_PORT="1")
+            env = dict(os.environ, AMQP_HOST="127.0.0.1", AMQP_PORT=str(node.port),
+                       MGMT_PORT=str(node.management_port) if management else "1")
             if SLOW > 1:
                 env.setdefault("CONFORMANCE_TIMEOUT", "20")
                 env.setdefault("CONFORMANCE_TEST_LIMIT", "240")
+                env.setdefault("CONFORMANCE_HTTP_TIMEOUT", "60")
+                env.setdefault("CONFORMANCE_STATS_TIMEOUT", "15")
+            else:
+                env.setdefault("CONFORMANCE_STATS_TIMEOUT", "3")    # nothing is late here
             if restart:
                 status = Restarts(node).call(command, env)
             else:
