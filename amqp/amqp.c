@@ -14,6 +14,10 @@
 #include "base/mem.h"
 #include "broker/error.h"
 
+enum {
+	FORCED_MAX = 64 /* connections closed in a turn */
+};
+
 struct amqp *
 amqp_new(struct loop *l, struct broker *b, const struct config *cfg, const char *version)
 {
@@ -59,6 +63,31 @@ send_confirms(struct amqp *a)
 		channel_send_confirms(ch);
 }
 
+/* Those that operators close, or that lost their user or vhost. True: there are more. */
+static bool
+close_forced(struct amqp *a)
+{
+	struct connection *c;
+	struct client *client;
+
+	for (unsigned n = 0; n < FORCED_MAX; n++) {
+		client = client_take_forced(a->broker);
+		if (client == NULL)
+			return false;
+		c = container_of(client, struct connection, client);
+		if (c->state >= CONN_CLOSING)
+			continue;
+		connection_log_some(c, LOG_WARNING, CONN_REFUSALS,
+		    "connection closed by the node: %s", client->close_reason);
+		if (c->state < CONN_OPENING)
+			connection_finish(c, false, NULL);
+		else
+			connection_say_close(
+			    c, error_make(E_CONNECTION_FORCED, "%s", client->close_reason));
+	}
+	return true;
+}
+
 /* What the ends of channels and connections have left to do, as far as a turn allows. True: there is more. */
 static bool
 end_some(struct amqp *a)
@@ -87,7 +116,8 @@ amqp_run(struct amqp *a)
 
 	a->turn++;
 	confirm_wait_run(a);
-	more = parked_run(a);
+	more = close_forced(a);
+	more |= parked_run(a);
 	more |= end_some(a);
 	send_confirms(a);
 	return more;

@@ -24,6 +24,7 @@
 #include "base/config.h"
 #include "base/mem.h"
 #include "broker/broker.h"
+#include "broker/login.h"
 #include "broker/msg.h"
 #include "net/listener.h"
 
@@ -114,6 +115,7 @@ connection_free(struct connection **cp)
 	LIST_REMOVE(c, link);
 	free(c->channel);
 	free(c->early_error);
+	free(c->login_name);
 	free(c);
 }
 
@@ -201,6 +203,7 @@ connection_finish(struct connection *c, bool flush, const char *reason)
 	connection_timer_stop(c);
 	connection_set_state(c, CONN_CLOSED);
 	c->is_deaf = true;
+	login_cancel(&c->login);
 	if (reason != NULL)
 		connection_log_some(c, LOG_INFO, CONN_LINES, "connection closed: %s", reason);
 	if (flush)

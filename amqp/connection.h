@@ -21,6 +21,7 @@
 #include "net/transport.h"
 
 struct channel;
+struct login;
 
 enum connection_state { CONN_HEADER, CONN_STARTING, CONN_SECURING, CONN_TUNING, CONN_OPENING, CONN_OPEN, CONN_CLOSING,
 	CONN_CLOSED };
@@ -49,6 +50,9 @@ struct connection {
 	struct wheel_node timer;		/* handshake, then heartbeats, then the wait for close-ok */
 	uint64_t heard_ms;			/* silence of the peer counts from here at the earliest */
 	struct log_limit refusals;		/* lines about its own misuse */
+	struct login *login;			/* the password is being looked at: nothing is read meanwhile; NULL: it is not */
+	char *login_name;			/* owned: of whom, for the log */
+	const char *mechanism;			/* static: by which it logs in */
 	char *early_error;			/* owned: text of a login refusal that is held back a little; NULL: none */
 	LIST_ENTRY(connection) leaving_link;	/* amqp->leaving */
 	LIST_ENTRY(connection) link;		/* amqp->connections, then amqp->dead */

@@ -10,6 +10,7 @@
 #include "broker/exchange.h"
 #include "broker/permission.h"
 #include "broker/table.h"
+#include "broker/topic_permission.h"
 
 /* An alternate exchange needs read on the exchange that has it and write on the alternate; asked
  * only of a new exchange. Of the wrong type it is exchange_declare's to refuse. */
@@ -155,6 +156,9 @@ change_binding(const struct method_call *call, const amqp_exchange_bind_t *args,
 		err = name_not_default(source);
 	if (err == NULL)
 		err = permission_check(client, PERM_READ, "exchange", source);
+	if (err == NULL)
+		err = topic_permission_check_name(
+		    client, TOPIC_READ, source, codec_span(args->routing_key));
 	if (err == NULL)
 		err = name_table(&args->arguments, &arguments);
 	if (err == NULL)

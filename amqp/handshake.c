@@ -5,6 +5,7 @@
 #include "amqp/handshake.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "amqp/codec.h"
@@ -15,6 +16,8 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "broker/broker.h"
+#include "broker/limits.h"
+#include "broker/login.h"
 #include "broker/permission.h"
 #include "broker/table.h"
 #include "broker/user.h"
@@ -260,6 +263,30 @@ send_tune(struct connection *c)
 	codec_send(c, 0, AMQP_CONNECTION_TUNE_METHOD, &args);
 }
 
+/* u NULL: refused. */
+static void
+logged_in(struct connection *c, struct user *u, struct span name, const char *why)
+{
+	if (u == NULL) {
+		refuse_login(c, c->mechanism, name, why);
+		return;
+	}
+	transport_set_stranger(c->io, false);
+	client_set_user(&c->client, u);
+	c->client.mechanism = xstrdup(c->mechanism);
+	send_tune(c);
+	connection_set_state(c, CONN_TUNING);
+}
+
+static void
+on_login(void *conn, struct user *u, const char *why)
+{
+	struct connection *c = conn;
+
+	transport_resume(c->io, PAUSE_LOGIN);
+	logged_in(c, u, span_str(c->login_name), why);
+}
+
 const struct error *
 connection_start_ok(const struct method_call *call)
 {
@@ -287,16 +314,20 @@ connection_start_ok(const struct method_call *call)
 		connection_turn_away(c);
 		return NULL;
 	}
-	u = user_login(c->client.broker, name, password, c->client.loopback, &why);
-	if (u == NULL) {
-		refuse_login(c, mechanisms[i].name, name, why);
+	const struct credentials who = { .name = name,
+		.password = password,
+		.address = c->client.peer_host,
+		.loopback = c->client.loopback };
+
+	c->mechanism = mechanisms[i].name;
+	u = login_begin(c->client.broker, &who, on_login, c, &c->login, &why);
+	if (c->login != NULL) {
+		free(c->login_name);
+		c->login_name = xstrndup((const char *)name.p, name.n);
+		transport_pause(c->io, PAUSE_LOGIN);
 		return NULL;
 	}
-	transport_set_stranger(c->io, false);
-	client_set_user(&c->client, u);
-	c->client.mechanism = xstrdup(mechanisms[i].name);
-	send_tune(c);
-	connection_set_state(c, CONN_TUNING);
+	logged_in(c, u, name, why);
 	return NULL;
 }
 
@@ -351,9 +382,13 @@ connection_open(const struct method_call *call)
 	struct span name = codec_span(args->virtual_host);
 	struct vhost *vh = vhost_find(c->client.broker, name);
 	amqp_connection_open_ok_t ok = { .known_hosts = amqp_empty_bytes };
+	const struct error *e;
 
 	if (vh == NULL)
 		return error_make(E_NOT_ALLOWED, "vhost %.*s not found", SPAN_FMT(name));
+	e = limits_check_connection(vh, c->client.user);
+	if (e != NULL)
+		return e;
 	if (!permission_vhost(c->client.user, vh))
 		return error_make(E_NOT_ALLOWED, "access to vhost '%s' refused for user '%s'",
 		    vh->name, c->client.user->name);

@@ -14,6 +14,7 @@
 #include "broker/persist.h"
 #include "broker/queue.h"
 #include "broker/table.h"
+#include "broker/topic_permission.h"
 #include "broker/vhost.h"
 
 static void
@@ -148,7 +149,7 @@ change_binding(const struct method_call *call, const amqp_queue_bind_t *args, ch
 {
 	const struct client *client = &call->conn->client;
 	uint8_t queue_buf[255], exchange_buf[255];
-	struct span queue, exchange = name_clean(args->exchange, exchange_buf);
+	struct span queue, key, exchange = name_clean(args->exchange, exchange_buf);
 	struct table *arguments = NULL;
 	const struct error *err = name_queue(call->ch, args->queue, &queue);
 
@@ -160,11 +161,13 @@ change_binding(const struct method_call *call, const amqp_queue_bind_t *args, ch
 		err = name_not_default(exchange);
 	if (err == NULL)
 		err = permission_check(client, PERM_READ, "exchange", exchange);
+	key = bind_key(call->ch, args->queue, args->routing_key);
+	if (err == NULL)
+		err = topic_permission_check_name(client, TOPIC_READ, exchange, key);
 	if (err == NULL)
 		err = name_table(&args->arguments, &arguments);
 	if (err == NULL)
-		err = change(client, queue, exchange,
-		    bind_key(call->ch, args->queue, args->routing_key), arguments, survives);
+		err = change(client, queue, exchange, key, arguments, survives);
 	table_free(&arguments);
 	return err;
 }

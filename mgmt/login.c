@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "broker/broker.h"
+#include "broker/login.h"
 #include "broker/user.h"
 #include "mgmt/base64.h"
 #include "mgmt/dispatch.h"
@@ -49,12 +50,35 @@ refuse_for_now(struct request *r, uint64_t ms)
 	reply_error(r, 429, "too_many_requests", "too many failed logins from this address");
 }
 
-/* Calls `then` with the user, or answers. */
+/* u NULL: refused. */
+static void
+checked(struct request *r, struct user *u, const char *why)
+{
+	if (u != NULL) {
+		r->logged_in(r, u);
+		return;
+	}
+	throttle_failed(
+	    r->m->throttle, &r->peer, span_str(r->user_name), r->m->loop->now_ms);
+	refuse(r, r->user_name, why);
+}
+
+static void
+on_checked(void *request, struct user *u, const char *why)
+{
+	checked(request, u, why);
+}
+
+/* Calls `then` with the user, or answers; later, if the password takes time. */
 static void
 check(struct request *r, struct span name, struct span password,
     void (*then)(struct request *r, struct user *u))
 {
 	struct mgmt *m = r->m;
+	const struct credentials c = { .name = name,
+		.password = password,
+		.address = r->peer.host,
+		.loopback = r->peer.loopback };
 	const char *why = "";
 	struct user *u;
 	uint64_t ms = throttle_wait(m->throttle, &r->peer, name, m->loop->now_ms);
@@ -65,13 +89,12 @@ check(struct request *r, struct span name, struct span password,
 		refuse_for_now(r, ms);
 		return;
 	}
-	u = user_login(m->broker, name, password, r->peer.loopback, &why);
-	if (u == NULL) {
-		throttle_failed(m->throttle, &r->peer, name, m->loop->now_ms);
-		refuse(r, r->user_name, why);
-		return;
-	}
-	then(r, u);
+	r->logged_in = then;
+	u = login_begin(m->broker, &c, on_checked, r, &r->login, &why);
+	if (r->login != NULL)
+		request_defer(r);
+	else
+		checked(r, u, why);
 }
 
 static void
@@ -207,17 +230,10 @@ route_logout(struct request *r)
 void
 route_whoami(struct request *r)
 {
-	static const struct {
-		uint32_t tag;
-		const char *name;
-	} tags[] = { { TAG_ADMINISTRATOR, "administrator" }, { TAG_MONITORING, "monitoring" },
-		{ TAG_POLICYMAKER, "policymaker" }, { TAG_MANAGEMENT, "management" },
-		{ TAG_IMPERSONATOR, "impersonator" } };
 	json_t *list = json_array();
 
-	for (size_t i = 0; i < COUNT_OF(tags); i++)
-		if ((r->user->tags & tags[i].tag) != 0)
-			(void)json_array_append_new(list, json_string(tags[i].name));
+	for (uint32_t i = 0; i < r->user->tag_list.count; i++)
+		(void)json_array_append_new(list, json_text(span_str(r->user->tag_list.item[i])));
 	reply_json(r, 200,
 	    json_pack("{s:o, s:o}", "name", json_text(span_str(r->user->name)), "tags", list));
 }

@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "broker/login.h"
 #include "mgmt/http.h"
 #include "mgmt/mgmt_priv.h"
 
@@ -36,6 +37,7 @@ request_free(struct request *r)
 		r->m->waiting--;
 	if (r->job != NULL)
 		r->job->r = NULL;
+	login_cancel(&r->login);
 	if (r->has_query)
 		evhttp_clear_headers(&r->query);
 	route_args_free(r->args);

@@ -22,6 +22,7 @@
 struct error;
 struct evbuffer;
 struct evhttp_request;
+struct login;
 struct mgmt;
 struct user;
 struct vhost;
@@ -44,6 +45,8 @@ struct request {
 	struct user *user;
 	struct vhost *vhost;
 	char *user_name; /* for log lines, later too */
+	struct login *login;	 /* the password is being looked at; NULL: it is not. Then logged_in is called */
+	void (*logged_in)(struct request *r, struct user *u);
 	json_t *body;	 /* an object; NULL: no PUT or POST, or BODY_RAW */
 	struct evkeyvalq query;
 	bool has_query, is_deferred, is_answered;

@@ -55,7 +55,7 @@ web_sessions_free(struct web_sessions **sp)
 static void
 password_code(const struct user *u, uint8_t code[MAC_SIZE])
 {
-	mac_compute(u->hash, sizeof u->hash, code);
+	mac_compute(u->password.bytes, u->password.n, code);
 }
 
 /* A free place; or the one used longest ago, of the user's own where it has many. */

@@ -26,6 +26,7 @@
 #include "base/mem.h"
 #include "base/slab.h"
 #include "base/version.h"
+#include "base/worker.h"
 #include "broker/broker.h"
 #include "crash.h"
 #include "data_dir.h"
@@ -40,6 +41,7 @@ enum {
 	STOP_MS = 5000, /* for close-ok of all clients */
 	HOUSEKEEPING_MS = 1000,
 	FLUSHES_A_TURN = 4, /* rounds of "a consumer was freed by a flush, so deliver again" */
+	HASHERS_MAX = 4,
 	RESERVE = 64        /* descriptors that connections never get */
 };
 
@@ -58,6 +60,8 @@ struct node {
 	struct loop *loop;              /* owned, as all below */
 	struct broker *broker;
 	struct node_store store;
+	struct workers *hashers; /* of passwords: apart from the store's, which they would keep waiting */
+	struct loop_watch *hashed;
 	struct amqp *amqp;
 	struct mgmt *mgmt; /* NULL: switched off */
 	struct port port[CONFIG_LISTEN_MAX];
@@ -358,6 +362,25 @@ declare(struct node *n)
 }
 
 static void
+on_hashed(void *arg)
+{
+	struct node *n = arg;
+
+	workers_take(n->hashers);
+}
+
+/* Half of the processors at most, and not many. */
+static void
+open_hashers(struct node *n)
+{
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+
+	n->hashers = workers_new(processors < 4 ? 1 : processors < 8 ? 2 : HASHERS_MAX);
+	n->hashed = loop_watch(n->loop, workers_fd(n->hashers), on_hashed, n);
+	n->broker->hashers = n->hashers;
+}
+
+static void
 say_ready(const struct node *n)
 {
 	for (uint32_t i = 0; i < n->ports; i++)
@@ -401,6 +424,7 @@ start_all(struct node *n)
 		say_failed(n, "data in %s: %s", n->cfg->data_dir, why);
 		return 1;
 	}
+	open_hashers(n);
 	n->amqp = amqp_new(n->loop, n->broker, n->cfg, HERMES_VERSION);
 	if (!declare(n))
 		return 2;
@@ -428,6 +452,9 @@ stop_all(struct node *n)
 	for (size_t i = 0; i < COUNT_OF(n->signal); i++)
 		if (n->signal[i] != NULL)
 			event_free(n->signal[i]);
+	loop_unwatch(&n->hashed);
+	if (n->hashers != NULL)
+		workers_free(&n->hashers);
 	node_store_close(&n->store);
 	if (n->broker != NULL)
 		broker_free(&n->broker);

@@ -272,28 +272,52 @@ settings_fini(struct settings *s)
 	*s = (struct settings){ 0 };
 }
 
+/* A variable of ours, or the one that RabbitMQ's image has for the same. */
+static const char *
+either(const char *rest, char name[], size_t n)
+{
+	static const char *const prefixes[] = { "HERMES_", "RABBITMQ_" };
+	const char *value = NULL;
+
+	for (size_t i = 0; i < COUNT_OF(prefixes) && value == NULL; i++) {
+		snprintf(name, n, "%s%s", prefixes[i], rest);
+		value = getenv(name);
+	}
+	return value;
+}
+
+static void
+set_from(struct settings *s, const char *path, const char *variable, const char *value,
+    struct problems *p)
+{
+	char err[CONFIG_ERROR_MAX];
+
+	if (!config_set(&s->config, config_find(path, strlen(path)), value, err))
+		problem(p, 0, "%s%s", variable, err + strlen(path));
+}
+
 void
 settings_environment(struct settings *s, struct problems *p)
 {
-	const char *user = getenv("HERMES_DEFAULT_USER"), *pass = getenv("HERMES_DEFAULT_PASS");
-	static const char name[] = "default_user.name", password[] = "default_user.password";
-	const struct cfg_key *k = config_find(name, sizeof name - 1);
-	char err[CONFIG_ERROR_MAX];
+	char user_is[64], pass_is[64], vhost_is[64];
+	const char *user = either("DEFAULT_USER", user_is, sizeof user_is);
+	const char *pass = either("DEFAULT_PASS", pass_is, sizeof pass_is);
+	const char *vhost = either("DEFAULT_VHOST", vhost_is, sizeof vhost_is);
 
+	if (user != NULL || pass != NULL || vhost != NULL)
+		p->file = "environment";
+	if (vhost != NULL)
+		set_from(s, "default_user.vhost", vhost_is, vhost, p);
 	if (user == NULL && pass == NULL)
 		return;
-	p->file = "environment";
 	if (user == NULL || pass == NULL) {
 		problem(p, 0,
 		    "HERMES_DEFAULT_USER and HERMES_DEFAULT_PASS go together; %s is not set",
 		    user == NULL ? "HERMES_DEFAULT_USER" : "HERMES_DEFAULT_PASS");
 		return;
 	}
-	if (!config_set(&s->config, k, user, err))
-		problem(p, 0, "HERMES_DEFAULT_USER%s", err + sizeof name - 1);
-	k = config_find(password, sizeof password - 1);
-	if (!config_set(&s->config, k, pass, err))
-		problem(p, 0, "HERMES_DEFAULT_PASS%s", err + sizeof password - 1);
+	set_from(s, "default_user.name", user_is, user, p);
+	set_from(s, "default_user.password", pass_is, pass, p);
 	s->config.default_user_remote = true;
 }
 

@@ -18,6 +18,7 @@
 
 static const char *const level_words[] = { "error", "warning", "info", "debug", NULL };
 static const char *const format_words[] = { "text", "json", NULL };
+static const char *const password_words[] = { "sha256", "sha512", "pbkdf2", NULL };
 
 /* The kind of storage follows from the field itself. */
 #define CFG(p, field) \
@@ -57,6 +58,10 @@ const struct cfg_key cfg_keys[] = {
 	    .def = "::", .text = "Address, or list of addresses, for the HTTP API." },
 	{ CFG("management.port", management_port), NUMBER, .def = "15672", .max = UINT16_MAX,
 	    .text = "Port for the HTTP API; 0 opens none." },
+	{ CFG("management.password_hash", password_kind), .def = "sha256", .words = password_words,
+	    .text = "How passwords that are set over HTTP are kept: sha256 and sha512 as RabbitMQ "
+	            "does, which its tools read and move; pbkdf2 makes stolen hashes costly to "
+	            "guess." },
 	{ LATER("management.tls_port", "0", NO_TLS), .text = "Port for the HTTP API over TLS." },
 	{ LATER("management.path_prefix", "''", "a path prefix comes with a later version"),
 	    .text = "Path that stands before every path of the HTTP API." },
@@ -162,6 +167,8 @@ const struct cfg_key cfg_keys[] = {
 	    .flags = CFG_SECRET, .text = "Password of default_user.name." },
 	{ CFG("default_user.remote", default_user_remote), .def = "false",
 	    .text = "Whether default_user may come from other machines." },
+	{ CFG("default_user.vhost", default_vhost), .min = 1, .max = 255, .flags = CFG_SHOWN,
+	    .text = "Vhost that the first start makes in place of /." },
 	{ LATER("definitions.file", "''", "definition files come with a later version"),
 	    .text = "File of definitions that is imported at the start." },
 	{ CFG("compat.product", compat_product), .def = "RabbitMQ", .min = 1, .max = 64,

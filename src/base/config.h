@@ -30,6 +30,7 @@ struct config {
 	bool management_enabled;
 	struct config_list management_listen;
 	uint16_t management_port;
+	uint32_t password_kind;		/* how passwords that are set are kept: 0 sha256, 1 sha512, 2 pbkdf2 */
 	/* log */
 	uint32_t log_level;		/* enum log_level */
 	uint32_t log_format;		/* enum log_format */
@@ -54,7 +55,7 @@ struct config {
 	bool tcp_nodelay, tcp_keepalive;
 	uint32_t tcp_backlog;
 	/* default_user: see INTERFACES; name NULL means admin and guest from loopback only */
-	char *default_user, *default_password;
+	char *default_user, *default_password, *default_vhost;
 	bool default_user_remote;
 	/* compat */
 	char *compat_product, *compat_version;

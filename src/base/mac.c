@@ -21,12 +21,14 @@ static bool have_key, have_schedule;
 static OSSL_LIB_CTX *library; /* this and the two below live until the process ends */
 static EVP_MAC *algorithm;
 static EVP_MAC_CTX *context;
-static EVP_KDF_CTX *derivation;
+
+static EVP_MD *digests[DIGESTS]; /* these two as well; only read once they are there */
+static EVP_KDF *pbkdf2;
 
 static NORETURN void
 fail(void)
 {
-	log_error("OpenSSL lacks SipHash or PBKDF2, or memory for them");
+	log_error("OpenSSL lacks SipHash, SHA-2 or PBKDF2, or memory for them");
 	log_flush();
 	abort();
 }
@@ -84,30 +86,59 @@ mac_verify(const void *p, size_t n, const uint8_t mac[MAC_SIZE])
 	return CRYPTO_memcmp(right, mac, MAC_SIZE) == 0;
 }
 
+/* ---- digests ---- */
+
+/* Contexts are made for each call, so that threads share nothing. */
 void
-mac_password(const void *password, size_t n, const uint8_t salt[16], uint32_t iterations,
-    uint8_t out[MAC_PASSWORD_SIZE])
+digest_init(void)
+{
+	static const char *const names[DIGESTS] = { "SHA2-256", "SHA2-512", "MD5" };
+
+	if (pbkdf2 != NULL)
+		return;
+	if (library == NULL)
+		library = OSSL_LIB_CTX_new();
+	pbkdf2 = library != NULL ? EVP_KDF_fetch(library, "PBKDF2", NULL) : NULL;
+	for (size_t i = 0; library != NULL && i < DIGESTS; i++)
+		digests[i] = EVP_MD_fetch(library, names[i], NULL);
+	if (pbkdf2 == NULL || digests[DIGEST_SHA256] == NULL || digests[DIGEST_SHA512] == NULL)
+		fail();
+}
+
+size_t
+digest_salted(enum digest d, struct span salt, struct span text, uint8_t out[DIGEST_SIZE_MAX])
+{
+	EVP_MD_CTX *c;
+	unsigned n = 0;
+
+	if (digests[d] == NULL)
+		return 0;
+	c = EVP_MD_CTX_new();
+	if (c == NULL || EVP_DigestInit_ex2(c, digests[d], NULL) != 1 ||
+	    EVP_DigestUpdate(c, salt.p, salt.n) != 1 || EVP_DigestUpdate(c, text.p, text.n) != 1 ||
+	    EVP_DigestFinal_ex(c, out, &n) != 1)
+		fail();
+	EVP_MD_CTX_free(c);
+	return n;
+}
+
+void
+pbkdf2_sha512(const uint8_t salt[PBKDF2_SALT], uint32_t iterations, struct span text,
+    uint8_t out[PBKDF2_RESULT])
 {
 	OSSL_PARAM params[] = { OSSL_PARAM_construct_utf8_string(
-		                    OSSL_KDF_PARAM_DIGEST, (char *)(uintptr_t) "SHA2-256", 0),
+		                    OSSL_KDF_PARAM_DIGEST, (char *)(uintptr_t) "SHA2-512", 0),
 		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_PASSWORD,
-		    n > 0 ? (void *)(uintptr_t)password : (void *)(uintptr_t) "", n),
-		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SALT, (void *)(uintptr_t)salt, 16),
+		    text.n > 0 ? (void *)(uintptr_t)text.p : (void *)(uintptr_t) "", text.n),
+		OSSL_PARAM_construct_octet_string(
+		    OSSL_KDF_PARAM_SALT, (void *)(uintptr_t)salt, PBKDF2_SALT),
 		OSSL_PARAM_construct_uint(OSSL_KDF_PARAM_ITER, &iterations),
 		OSSL_PARAM_construct_end() };
-	EVP_KDF *kdf;
+	EVP_KDF_CTX *c = EVP_KDF_CTX_new(pbkdf2);
 
-	if (derivation == NULL) {
-		if (library == NULL)
-			library = OSSL_LIB_CTX_new();
-		kdf = library != NULL ? EVP_KDF_fetch(library, "PBKDF2", NULL) : NULL;
-		derivation = kdf != NULL ? EVP_KDF_CTX_new(kdf) : NULL;
-		EVP_KDF_free(kdf);
-		if (derivation == NULL)
-			fail();
-	}
-	if (EVP_KDF_derive(derivation, out, MAC_PASSWORD_SIZE, params) != 1)
+	if (c == NULL || EVP_KDF_derive(c, out, PBKDF2_RESULT, params) != 1)
 		fail();
+	EVP_KDF_CTX_free(c);
 }
 
 bool

@@ -11,6 +11,7 @@
 #include "broker/delay.h"
 #include "broker/dead_letter.h"
 #include "broker/hash.h"
+#include "broker/parameter.h"
 #include "broker/pressure.h"
 #include "broker/queue.h"
 #include "broker/queue_priv.h"
@@ -36,7 +37,10 @@ broker_new(const struct config *cfg, struct wheel *wheel, uint64_t now_ms)
 	b->cfg = cfg;
 	b->wheel = wheel;
 	b->now_ms = now_ms;
+	password_init();
 	TAILQ_INIT(&b->clients);
+	TAILQ_INIT(&b->forced);
+	TAILQ_INIT(&b->gone_vhosts);
 	TAILQ_INIT(&b->runnable);
 	TAILQ_INIT(&b->cancelled);
 	TAILQ_INIT(&b->deleted);
@@ -53,9 +57,10 @@ broker_new(const struct config *cfg, struct wheel *wheel, uint64_t now_ms)
 	b->retention_ms = (uint64_t)cfg->retention_hours * 3600 * 1000;
 	memory_init(&b->memory, cfg->memory_limit);
 	b->memory.spill = cfg->memory_limit / 100 * cfg->memory_spill;
-	vh = vhost_add(b, "/");
+	vh = vhost_add(b, cfg->default_vhost != NULL ? cfg->default_vhost : "/");
 	assert(vh != NULL);
-	users_default(b);
+	if (cfg->default_user == NULL)
+		users_begin(b);
 	return b;
 }
 
@@ -98,6 +103,7 @@ broker_run(struct broker *b)
 {
 	bool more = session_run_returning(b);
 
+	more |= vhosts_run(b);
 	more |= quorum_run(b);
 	more |= queues_tidy(b);
 	more |= dead_letters_run(b);
@@ -136,6 +142,7 @@ broker_free(struct broker **bp)
 	dead_letters_stop(b);
 	vhosts_free(b);
 	users_free(b);
+	parameters_free(&b->parameters);
 	while (queue_free_garbage(b, UINT32_MAX))
 		continue;
 	broker_reap(b);

@@ -19,6 +19,8 @@ struct config;
 struct vhost;
 struct user;
 struct client;
+struct parameter;
+struct workers;
 struct queue;
 struct consumer;
 struct entry_block;
@@ -37,6 +39,7 @@ TAILQ_HEAD(waking_list, session);
 TAILQ_HEAD(quorum_list, quorum);
 TAILQ_HEAD(delay_work, delay);
 TAILQ_HEAD(dead_list, dead_letters);
+TAILQ_HEAD(vhost_list, vhost);
 
 struct broker {
 	const struct config *cfg;	/* borrowed, outlives the broker */
@@ -45,8 +48,13 @@ struct broker {
 	uint64_t next_id;		/* of queues, exchanges, clients: rising, never reused */
 	uint64_t permission_epoch;	/* rises when anybody's rights change: remembered answers are void */
 	struct vhost *vhosts;		/* owned, uthash by name */
-	struct user *users;		/* owned, uthash by name */
+	struct vhost_list gone_vhosts;	/* owned: deleted, not empty yet */
+	struct user *users;		/* owned, uthash by name; deleted ones live while others keep them */
+	struct parameter *parameters;	/* owned: global ones, uthash */
+	struct workers *hashers;	/* borrowed: hash passwords; NULL: at once */
+	uint32_t logins_waiting;	/* for them */
 	struct client_list clients;	/* borrowed: amqp/ owns them */
+	struct client_list forced;	/* of them, those to be closed: client_force_close() */
 	struct queue_list runnable;	/* queues with ready messages and a consumer that may take one */
 	struct consumer_list cancelled;	/* consumers whose queue is gone: their clients are to be told */
 	struct returning_list returning; /* deliveries of sessions that ended, on their way back to their queues */
@@ -88,7 +96,8 @@ struct broker {
 	bool closing;			/* maintenance or stop: nothing new is accepted */
 };
 
-/* With vhost "/" and the default accounts. */
+/* With vhost "/", or the default_vhost of the settings, and the default accounts unless the settings name one: those are
+ * users_begin's to make. */
 struct broker *broker_new(const struct config *cfg, struct wheel *wheel, uint64_t now_ms);
 void broker_free(struct broker **bp);
 

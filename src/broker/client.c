@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "broker/broker.h"
 #include "broker/queue.h"
 #include "broker/user.h"
@@ -41,15 +42,51 @@ client_init(struct client *c, struct broker *b)
 void
 client_set_user(struct client *c, struct user *u)
 {
-	c->user = u;
+	user_unref(&c->user);
+	c->user = u != NULL ? user_ref(u) : NULL;
 	c->who.user = u != NULL ? u->name : NULL;
+}
+
+/* Adds itself to what limits count, or takes itself out. */
+static void
+count(struct client *c, uint32_t n)
+{
+	if (c->vhost == NULL)
+		return;
+	c->vhost->connections += n;
+	if (c->user != NULL)
+		c->user->connections += n;
 }
 
 void
 client_set_vhost(struct client *c, struct vhost *vh)
 {
+	count(c, (uint32_t)-1);
 	c->vhost = vh;
+	count(c, 1);
 	c->who.vhost = vh != NULL ? vh->name : NULL;
+}
+
+void
+client_force_close(struct client *c, const char *reason)
+{
+	if (c->close_reason != NULL)
+		return;
+	c->close_reason = xstrdup(reason);
+	TAILQ_INSERT_TAIL(&c->broker->forced, c, forced_link);
+	c->is_forced = true;
+}
+
+struct client *
+client_take_forced(struct broker *b)
+{
+	struct client *c = TAILQ_FIRST(&b->forced);
+
+	if (c != NULL) {
+		TAILQ_REMOVE(&b->forced, c, forced_link);
+		c->is_forced = false;
+	}
+	return c;
 }
 
 void
@@ -80,6 +117,12 @@ client_fini(struct client *c)
 	assert(LIST_EMPTY(&c->sessions));
 	client_drop_exclusive(c);
 	TAILQ_REMOVE(&c->broker->clients, c, link);
+	if (c->is_forced)
+		TAILQ_REMOVE(&c->broker->forced, c, forced_link);
+	free(c->close_reason);
+	c->close_reason = NULL;
+	client_set_vhost(c, NULL);
+	client_set_user(c, NULL);
 	c->broker->stats.connections--;
 	c->broker->stats.connections_closed++;
 	free(c->name);

@@ -29,6 +29,7 @@ struct client {
 	bool loopback;
 	bool output_full;			/* output over limits.output: no deliveries until client_output_room() */
 	bool is_leaving;			/* its exclusive queues are nobody's any more: who names one finds it gone */
+	bool is_forced;				/* on broker->forced */
 	bool cancel_notify;			/* understands basic.cancel from the server */
 	uint64_t connected_at_ms;
 	char *name, *product, *version, *platform, *mechanism;	/* owned, may be NULL; what the client says of itself */
@@ -37,7 +38,8 @@ struct client {
 	const char *state;			/* static text: "starting", "running", "blocked", "closing" */
 	struct session_list sessions;		/* borrowed: open channels */
 	struct owned_queue_list exclusive;	/* borrowed: exclusive queues, deleted with the client */
-	TAILQ_ENTRY(client) link;
+	char *close_reason;			/* owned: it is to be closed; NULL: it is not */
+	TAILQ_ENTRY(client) link, forced_link;
 	struct log_who who;			/* for log lines; kept by client.c */
 	char who_peer[80];
 };
@@ -50,7 +52,12 @@ void client_drop_exclusive(struct client *c);
 /* The same as far as a turn allows (BROKER_END_MAX). True: none is left. */
 bool client_leave(struct client *c) MUSTUSE;
 void client_set_user(struct client *c, struct user *u);
-void client_set_vhost(struct client *c, struct vhost *vh);
+void client_set_vhost(struct client *c, struct vhost *vh);	/* it is open: limits count it */
+
+/* The connection is closed, soon: 320 "CONNECTION_FORCED - reason". The first reason counts. */
+void client_force_close(struct client *c, const char *reason);
+/* For amqp/: the next of them, off the list; NULL: none. */
+struct client *client_take_forced(struct broker *b);
 
 /* Output fell under its bound: the client's consumers may take messages again. */
 void client_output_room(struct client *c);

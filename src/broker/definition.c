@@ -44,23 +44,37 @@ definition_fini(struct definition *d)
 }
 
 bool
-definition_find(struct span state, enum definition_tag tag, struct span *out)
+definition_next(struct span *state, enum definition_tag tag, struct span *out)
 {
-	size_t at = 0;
+	struct span left = *state;
 	uint32_t n;
 
-	while (state.n - at >= HEAD) {
-		memcpy(&n, state.p + at + 1, sizeof n);
+	while (left.n >= HEAD) {
+		uint8_t found = left.p[0];
+
+		memcpy(&n, left.p + 1, sizeof n);
 		n = le32toh(n);
-		if (n > state.n - at - HEAD)
+		if (n > left.n - HEAD)
 			return false;
-		if (state.p[at] == tag) {
-			*out = span_of(state.p + at + HEAD, n);
+		*out = span_of(left.p + HEAD, n);
+		left = span_of(left.p + HEAD + n, left.n - HEAD - n);
+		if (found == tag) {
+			*state = left;
 			return true;
 		}
-		at += HEAD + n;
 	}
 	return false;
+}
+
+bool
+definition_find(struct span state, enum definition_tag tag, struct span *out)
+{
+	struct span found;
+
+	if (!definition_next(&state, tag, &found))
+		return false;
+	*out = found;
+	return true;
 }
 
 uint64_t

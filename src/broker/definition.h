@@ -23,9 +23,24 @@ enum definition_tag {
 	DEF_QUEUE_ID,
 	DEF_EXCHANGE,	/* a binding to an exchange: as for the source */
 	DEF_EXCHANGE_ID,
-	DEF_KEY
+	DEF_KEY,
+	DEF_VHOST_ID,
+	DEF_SINCE,	/* of a vhost: see vhost.h */
+	DEF_DESCRIPTION,
+	DEF_TAG,	/* once for each */
+	DEF_QUEUE_TYPE,	/* default_queue_type */
+	DEF_USER,	/* a permission's: name and id */
+	DEF_USER_ID,
+	DEF_PASSWORD_KIND,
+	DEF_PASSWORD,
+	DEF_CONFIGURE,	/* patterns */
+	DEF_WRITE,
+	DEF_READ,
+	DEF_LIMIT,	/* DEF_LIMIT + enum user_limit or vhost_limit: up to 16 of them */
+	DEF_COMPONENT = DEF_LIMIT + 16,
+	DEF_VALUE	/* of a parameter: JSON text */
 };
-enum { DEF_AUTO_DELETE = 1, DEF_INTERNAL = 2 };
+enum { DEF_AUTO_DELETE = 1, DEF_INTERNAL = 2, DEF_DELETED = 4, DEF_TRACING = 8, DEF_LOOPBACK = 16, DEF_DEFAULT = 32 };
 
 struct definition {
 	uint8_t *p; /* owned */
@@ -44,6 +59,8 @@ definition_span(const struct definition *d)
 
 /* The first field with this tag. False: there is none, or the list ends in the middle of one. */
 bool definition_find(struct span state, enum definition_tag tag, struct span *out);
+/* Further ones: *state becomes what stands behind the one that was found. */
+bool definition_next(struct span *state, enum definition_tag tag, struct span *out);
 uint64_t definition_number(struct span state, enum definition_tag tag); /* 0: there is none */
 /* A text without NUL inside, at most 255 bytes, as names are. */
 bool definition_name(struct span state, enum definition_tag tag, struct span *out);

@@ -309,13 +309,14 @@ exchange_delete(struct vhost *vh, struct span name, bool if_unused)
 	return NULL;
 }
 
-void
-exchanges_free(struct vhost *vh)
+bool
+exchanges_free_some(struct vhost *vh, unsigned max)
 {
-	while (vh->exchanges != NULL) {
+	while (max-- > 0 && vh->exchanges != NULL) {
 		destroy(vh->exchanges);
 		exchanges_reap_unbound(vh);
 	}
+	return vh->exchanges != NULL;
 }
 
 void

@@ -74,7 +74,8 @@ const struct error *exchange_lookup(struct vhost *vh, struct span name, struct e
 struct exchange *exchange_find(const struct vhost *vh, struct span name);
 /* exchange.delete: 403 system exchanges and "", 406 in use; a missing one is fine. */
 const struct error *exchange_delete(struct vhost *vh, struct span name, bool if_unused) MUSTUSE;
-void exchanges_free(struct vhost *vh);
+/* The vhost ends: up to max of them go. True: there are more. */
+bool exchanges_free_some(struct vhost *vh, unsigned max);
 /* From what the store had; NULL: unknown type, or the name is taken. */
 struct exchange *exchange_restore(struct vhost *vh, const struct exchange_spec *spec, uint64_t id) MUSTUSE;
 bool exchange_is_predeclared(const struct exchange *x);

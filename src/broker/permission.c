@@ -11,130 +11,150 @@
 #include "broker/broker.h"
 #include "broker/client.h"
 #include "broker/pattern.h"
+#include "broker/permission_pattern.h"
+#include "broker/persist_access.h"
 #include "broker/user.h"
 #include "broker/vhost.h"
 
-enum { KINDS = 3 /* of enum permission_kind */ };
-
-struct permission {
-	struct permission *next;
-	const struct vhost *vhost;      /* borrowed */
-	struct pattern *pattern[KINDS]; /* owned; NULL: it matches nothing */
-};
-
-/* ---- patterns ---- */
-
-static const struct error *
-pattern_make(struct pattern **p, const char *text)
+struct permission *
+permission_find(const struct user *u, const struct vhost *vh)
 {
-	char why[128];
+	struct permission *p = NULL;
 
-	/* No name is empty, so these two match none. */
-	if (*text == '\0' || strcmp(text, "^$") == 0)
-		return NULL;
-	*p = pattern_new(span_str(text), why, sizeof why);
-	if (*p != NULL)
-		return NULL;
-	return error_make(
-	    E_PRECONDITION_FAILED, "pattern '%.100s' is no regular expression: %s", text, why);
+	HASH_FIND_PTR(u->permissions, &vh, p);
+	return p;
 }
 
 static void
-patterns_free(struct pattern *p[KINDS])
+free_permission(struct permission *p)
 {
-	for (int i = 0; i < KINDS; i++)
-		pattern_free(&p[i]);
+	HASH_DEL(p->user->permissions, p);
+	for (int i = 0; i < PERM_KINDS; i++) {
+		pattern_free(&p->pattern[i]);
+		free(p->text[i]);
+	}
+	free(p);
 }
 
-static bool
-pattern_allows(const struct pattern *p, const struct user *u, struct span name)
+/* p gets these patterns, or the refusal says which of them is none. */
+static const struct error *
+fill(struct permission *p, const char *const text[PERM_KINDS])
 {
-	static struct log_limit limit = { .burst = 20 };
-	enum pattern_result r;
+	struct pattern *made[PERM_KINDS] = { NULL };
+	const struct error *e = NULL;
 
-	if (p == NULL)
-		return false;
-	r = pattern_match(p, name);
-	if (r == PATTERN_TOO_LONG && log_allowed(&limit))
-		log_warning("a permission pattern of user '%s' takes too long for a name of %zu "
-		            "bytes: access is refused",
-		    u->name, name.n);
-	return r == PATTERN_YES;
+	for (int i = 0; i < PERM_KINDS && e == NULL; i++)
+		e = permission_pattern_new(span_str(text[i]), span_str(text[i]), &made[i]);
+	for (int i = 0; i < PERM_KINDS; i++) {
+		if (e != NULL) {
+			pattern_free(&made[i]);
+			continue;
+		}
+		pattern_free(&p->pattern[i]);
+		p->pattern[i] = made[i];
+		free(p->text[i]);
+		p->text[i] = xstrdup(text[i]);
+	}
+	return e;
 }
 
-/* ---- rights ---- */
-
-static struct permission *
-find(const struct user *u, const struct vhost *vh)
+const struct error *
+permission_restore(
+    struct user *u, struct vhost *vh, const char *const text[PERM_KINDS], uint64_t id)
 {
-	struct permission *p = u->permissions;
+	struct permission *p = permission_find(u, vh);
+	bool is_new = p == NULL;
+	const struct error *e;
 
-	while (p != NULL && p->vhost != vh)
-		p = p->next;
-	return p;
+	if (is_new) {
+		p = xcalloc(1, sizeof *p);
+		p->user = u;
+		p->vhost = vh;
+		p->id = id;
+		HASH_ADD_PTR(u->permissions, vhost, p);
+	}
+	e = fill(p, text);
+	if (e != NULL && is_new)
+		free_permission(p);
+	return e;
 }
 
 const struct error *
 permission_set(
     struct user *u, struct vhost *vh, const char *configure, const char *write, const char *read)
 {
-	const char *const text[KINDS] = {
+	const char *const text[PERM_KINDS] = {
 		[PERM_CONFIGURE] = configure, [PERM_WRITE] = write, [PERM_READ] = read
 	};
-	struct pattern *made[KINDS] = { NULL };
-	const struct error *e = NULL;
+	const struct error *e = permission_restore(u, vh, text, vh->broker->next_id + 1);
+
+	if (e != NULL)
+		return e;
+	vh->broker->next_id++;
+	vh->broker->permission_epoch++;
+	persist_permission(permission_find(u, vh));
+	return NULL;
+}
+
+void
+permission_clear(struct permission *p)
+{
+	p->vhost->broker->permission_epoch++;
+	persist_permission_gone(p);
+	free_permission(p);
+}
+
+void
+permissions_drop_user(struct user *u)
+{
+	while (u->permissions != NULL)
+		permission_clear(u->permissions);
+}
+
+void
+permissions_drop_vhost(struct vhost *vh)
+{
 	struct permission *p;
 
-	for (int i = 0; i < KINDS && e == NULL; i++)
-		e = pattern_make(&made[i], text[i]);
-	if (e != NULL) {
-		patterns_free(made);
-		return e;
-	}
-	p = find(u, vh);
-	if (p == NULL) {
-		p = xcalloc(1, sizeof *p);
-		p->vhost = vh;
-		p->next = u->permissions;
-		u->permissions = p;
-	}
-	patterns_free(p->pattern);
-	memcpy(p->pattern, made, sizeof made);
-	vh->broker->permission_epoch++;
-	return NULL;
+	for (struct user *u = vh->broker->users; u != NULL; u = u->hh.next)
+		if ((p = permission_find(u, vh)) != NULL)
+			permission_clear(p);
 }
 
 void
 permissions_free(struct user *u)
 {
-	struct permission *p;
-
-	while ((p = u->permissions) != NULL) {
-		u->permissions = p->next;
-		patterns_free(p->pattern);
-		free(p);
-	}
+	while (u->permissions != NULL)
+		free_permission(u->permissions);
 }
+
+/* ---- checks ---- */
 
 bool
 permission_vhost(const struct user *u, const struct vhost *vh)
 {
-	return find(u, vh) != NULL;
+	return permission_find(u, vh) != NULL;
+}
+
+const struct error *
+permission_check_user(const struct user *u, const struct vhost *vh, enum permission_kind kind,
+    const char *what, struct span name)
+{
+	const struct permission *p = permission_find(u, vh);
+
+	if (name.n == 0)
+		name = SPAN_LIT("amq.default");
+	if (p != NULL && permission_pattern_allows(p->pattern[kind], u, name))
+		return NULL;
+	return error_make(E_ACCESS_REFUSED,
+	    "access to %s '%.*s' in vhost '%s' refused for user '%s'", what, SPAN_FMT(name),
+	    vh->name, u->name);
 }
 
 const struct error *
 permission_check(
     const struct client *c, enum permission_kind kind, const char *what, struct span name)
 {
-	const struct permission *p;
-
 	assert(c->user != NULL && c->vhost != NULL);
-	if (name.n == 0)
-		name = SPAN_LIT("amq.default");
-	p = find(c->user, c->vhost);
-	if (p != NULL && pattern_allows(p->pattern[kind], c->user, name))
-		return NULL;
-	return error_make(E_ACCESS_REFUSED,
-	    "access to %s '%.*s' in vhost '%s' refused for user '%s'", what, SPAN_FMT(name),
-	    c->vhost->name, c->user->name);
+	return permission_check_user(c->user, c->vhost, kind, what, name);
 }

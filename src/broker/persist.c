@@ -14,6 +14,7 @@
 #include "broker/delay.h"
 #include "broker/exchange.h"
 #include "broker/msg.h"
+#include "broker/persist_access.h"
 #include "broker/props.h"
 #include "broker/queue_priv.h"
 #include "broker/table.h"
@@ -248,17 +249,6 @@ put_table(struct definition *d, const struct table *t)
 		definition_put(d, DEF_ARGUMENTS, table_span(t));
 }
 
-void
-persist_vhost(struct vhost *vh)
-{
-	struct definition d = { 0 };
-
-	if (vh->broker->store == NULL)
-		return;
-	definition_put(&d, DEF_NAME, span_str(vh->name));
-	put(vh->broker, OBJECT_VHOST, vh->id, &d);
-}
-
 static bool
 exchange_is_kept(const struct exchange *x)
 {
@@ -443,10 +433,9 @@ on_put_again(void *arg)
 	struct vhost *vh, *next;
 	struct queue *q;
 
+	persist_access_again(b);
 	HASH_ITER(hh, b->vhosts, vh, next)
 	{
-		if (store_is_lost(b->store, OBJECT_VHOST, vh->id))
-			persist_vhost(vh);
 		HASH_ITER(hh, vh->exchanges, x, next_x)
 		{
 			if (store_is_lost(b->store, OBJECT_EXCHANGE, x->id))

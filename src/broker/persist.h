@@ -33,8 +33,8 @@ int sync_parse(struct span text, struct sync_setting *out) MUSTUSE;
 /* publish.c's: m is about to enter these queues. One record for the durable ones if it is persistent, before they get it. */
 void persist_message(struct broker *b, struct msg *m, struct queue *const *queue, uint32_t n, struct store_wait *wait);
 
-/* Durable objects were made, changed or go: PUT, GONE. Nothing for those that are not durable. */
-void persist_vhost(struct vhost *vh);
+/* Durable objects were made, changed or go: PUT, GONE. Nothing for those that are not durable. What operators make:
+ * persist_access.h. */
 void persist_exchange(struct exchange *x);
 void persist_exchange_gone(struct exchange *x);
 void persist_queue(struct queue *q);		/* opens its first lane, too */

@@ -12,6 +12,7 @@
 #include "broker/delay.h"
 #include "broker/exchange.h"
 #include "broker/persist.h"
+#include "broker/persist_access.h"
 #include "broker/queue_priv.h"
 #include "broker/quorum.h"
 #include "broker/table.h"
@@ -46,7 +47,7 @@ leave_out(struct link *l, uint64_t id, const char *what, struct span name, const
 /* Whoever names a vhost proves that there was one: where its own record was damaged it is made again, for all that lies
  * in it would go with it. */
 static struct vhost *
-vhost_of(struct broker *b, struct span state)
+vhost_of(struct broker *b, struct span state, uint64_t id)
 {
 	struct span name;
 	struct vhost *vh;
@@ -54,12 +55,14 @@ vhost_of(struct broker *b, struct span state)
 
 	if (!definition_name(state, DEF_VHOST, &name))
 		return NULL;
-	vh = vhost_find(b, name);
-	if (vh != NULL)
+	vh = vhost_of_object(b, name, id);
+	if (vh != NULL || vhost_find(b, name) != NULL)
 		return vh;
 	text = xstrndup((const char *)name.p, name.n);
 	vh = vhost_add(b, text);
 	if (vh != NULL) {
+		vh->since = 0;
+		persist_vhost(vh);
 		log_error(
 		    "vhost '%s' is made again: its own record is lost, but others name it", text);
 		users_admit_administrators(b, vh);
@@ -91,32 +94,10 @@ seen(struct broker *b, uint64_t id)
 }
 
 static void
-link_vhost(void *arg, uint64_t id, struct span state)
-{
-	struct link *l = arg;
-	struct span name = { NULL, 0 };
-	struct vhost *vh;
-	char *text;
-
-	seen(l->b, id);
-	if (!definition_name(state, DEF_NAME, &name) || name.n == 0) {
-		leave_out(l, id, "vhost", span_of(NULL, 0), "its name cannot be read");
-		return;
-	}
-	text = xstrndup((const char *)name.p, name.n);
-	vh = vhost_restore(l->b, text, id);
-	if (vh == NULL)
-		leave_out(l, id, "vhost", name, "there is a newer one of this name");
-	else
-		users_admit_administrators(l->b, vh);
-	free(text);
-}
-
-static void
 link_exchange(void *arg, uint64_t id, struct span state)
 {
 	struct link *l = arg;
-	struct vhost *vh = vhost_of(l->b, state);
+	struct vhost *vh = vhost_of(l->b, state, id);
 	uint64_t flags = definition_number(state, DEF_FLAGS);
 	struct exchange_spec spec = { .durable = true,
 		.auto_delete = (flags & DEF_AUTO_DELETE) != 0,
@@ -140,7 +121,7 @@ static void
 link_queue(void *arg, uint64_t id, struct span state)
 {
 	struct link *l = arg;
-	struct vhost *vh = vhost_of(l->b, state);
+	struct vhost *vh = vhost_of(l->b, state, id);
 	struct queue_spec spec = { .durable = true,
 		.auto_delete = (definition_number(state, DEF_FLAGS) & DEF_AUTO_DELETE) != 0 };
 	struct table *arguments;
@@ -187,7 +168,7 @@ static void
 link_binding(void *arg, uint64_t id, struct span state)
 {
 	struct link *l = arg;
-	struct vhost *vh = vhost_of(l->b, state);
+	struct vhost *vh = vhost_of(l->b, state, id);
 	struct exchange *source = NULL, *x = NULL;
 	struct queue *q = NULL;
 	struct span key = { NULL, 0 };
@@ -267,7 +248,8 @@ persist_unlink(struct broker *b)
 void
 persist_link(struct broker *b)
 {
-	link_kind(b, OBJECT_VHOST, link_vhost);
+	persist_link_vhosts(b);
+	persist_link_access(b);
 	link_kind(b, OBJECT_EXCHANGE, link_exchange);
 	store_each_lane(b->store, DELAY_LANE_FIRST, link_delay_lane, b);
 	link_kind(b, OBJECT_QUEUE, link_queue);

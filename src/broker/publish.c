@@ -18,6 +18,7 @@
 #include "broker/persist.h"
 #include "broker/queue.h"
 #include "broker/table.h"
+#include "broker/topic_permission.h"
 #include "broker/user.h"
 #include "broker/vhost.h"
 
@@ -114,8 +115,31 @@ refuse_route(const struct exchange *x, struct span key)
 	    x->name, x->vhost->name, ROUTE_STEPS_MAX, SPAN_FMT(key));
 }
 
+/* Those of CC and BCC are routing keys like the first. */
 static const struct error *
-check_props(const struct session *s, const struct props *pr, uint64_t *due_ms)
+check_topics(const struct user *u, const struct exchange *x, struct span headers)
+{
+	static const char *const names[] = { "CC", "BCC" };
+	const struct error *e;
+	struct field list, key;
+	size_t at;
+
+	if (likely(u->topic_permissions == NULL))
+		return NULL;
+	for (size_t i = 0; i < COUNT_OF(names); i++) {
+		if (!table_find(headers, names[i], &list) || list.kind != 'A')
+			continue;
+		for (at = 0; array_next(list.bytes, &at, &key);)
+			if (key.kind == 'S' &&
+			    (e = topic_permission_check(u, TOPIC_WRITE, x, key.bytes)) != NULL)
+				return e;
+	}
+	return NULL;
+}
+
+static const struct error *
+check_props(
+    const struct session *s, const struct exchange *x, const struct props *pr, uint64_t *due_ms)
 {
 	const struct user *u = s->client->user;
 	const struct error *e;
@@ -132,7 +156,8 @@ check_props(const struct session *s, const struct props *pr, uint64_t *due_ms)
 			return refuse_expiration(pr->expiration);
 		*due_ms = s->broker->now_ms + ttl_ms;
 	}
-	if (pr->has_cc && (e = route_check_cc(pr->headers, &cc, &bcc)) != NULL)
+	if (pr->has_cc && ((e = route_check_cc(pr->headers, &cc, &bcc)) != NULL ||
+	                      (e = check_topics(u, x, pr->headers)) != NULL))
 		return e;
 	if ((pr->flags & PROP_DELIVERY_MODE) != 0 && pr->delivery_mode != 1 &&
 	    pr->delivery_mode != 2)
@@ -151,11 +176,16 @@ publish_route(struct session *s, struct publish_memo *memo, const struct msg *m,
 	const struct route *r;
 	uint64_t due = 0;
 
-	if (!known && !(fresh && memo_has_exchange(memo, m)) &&
-	    (e = find_exchange(s, msg_exchange(m), &x)) != NULL)
-		return e;
+	if (!known) {
+		if (!(fresh && memo_has_exchange(memo, m)) &&
+		    (e = find_exchange(s, msg_exchange(m), &x)) != NULL)
+			return e;
+		e = topic_permission_check(s->client->user, TOPIC_WRITE, x, msg_key(m));
+		if (e != NULL)
+			return e;
+	}
 	if (((pr->flags & PROPS_CHECKED) != 0 || pr->has_cc) &&
-	    (e = check_props(s, pr, &due)) != NULL)
+	    (e = check_props(s, x, pr, &due)) != NULL)
 		return e;
 	if (known && !pr->has_cc) {
 		r = &memo->route;

@@ -2,6 +2,7 @@
  * Queues by name: look-up, the exclusive lock, and declaring. The order of the checks and their texts are those of
  * RabbitMQ 3.10. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/config.h"
 #include "base/mem.h"
@@ -10,6 +11,7 @@
 #include "broker/exchange.h"
 #include "broker/hash.h"
 #include "broker/lease.h"
+#include "broker/limits.h"
 #include "broker/permission.h"
 #include "broker/persist.h"
 #include "broker/queue_priv.h"
@@ -17,6 +19,8 @@
 #include "broker/single_active.h"
 #include "broker/table.h"
 #include "broker/vhost.h"
+
+enum { ARGUMENTS_MAX = 2 << 20 };
 
 struct queue *
 queue_find(const struct vhost *vh, struct span name)
@@ -187,8 +191,10 @@ static const struct error *
 check_new(const struct vhost *vh, const struct queue_spec *spec, const struct client *client)
 {
 	const struct broker *b = vh->broker;
-	const struct error *e = client != NULL ? check_dead_letter(client, spec) : NULL;
+	const struct error *e = limits_check_queue(vh, spec->name);
 
+	if (e == NULL && client != NULL)
+		e = check_dead_letter(client, spec);
 	if (e == NULL)
 		e = memory_check_topology(&b->memory, "declare queue", spec->name, vh->name);
 	if (e != NULL)
@@ -201,9 +207,32 @@ check_new(const struct vhost *vh, const struct queue_spec *spec, const struct cl
 	return queue_check_arguments(vh, spec);
 }
 
-const struct error *
-queue_declare(
-    struct vhost *vh, const struct queue_spec *given, struct client *client, struct queue **out)
+/* The arguments with the vhost's default type, where they have none and a queue of this type can be such a one; owned. NULL:
+ * they stay as they are. */
+static struct table *
+with_default_type(const struct vhost *vh, const struct queue_spec *spec)
+{
+	struct table_writer w;
+	struct table *t = NULL;
+	struct field f;
+
+	if (likely(vh->default_queue_type == NULL) ||
+	    table_find(table_span(spec->arguments), "x-queue-type", &f))
+		return NULL;
+	if (strcmp(vh->default_queue_type, "classic") != 0 &&
+	    (!spec->durable || spec->exclusive || spec->auto_delete))
+		return NULL;
+	table_writer_init(&w, ARGUMENTS_MAX);
+	table_put_raw(&w, table_span(spec->arguments));
+	table_put_string(&w, "x-queue-type", vh->default_queue_type);
+	if (!w.failed)
+		t = table_from_raw(span_of(w.p, w.n));
+	table_writer_fini(&w);
+	return t;
+}
+
+static const struct error *
+declare(struct vhost *vh, const struct queue_spec *given, struct client *client, struct queue **out)
 {
 	char made[8 + RANDOM_NAME_SIZE] = "amq.gen-";
 	struct queue_spec spec = *given;
@@ -240,4 +269,19 @@ queue_declare(
 		return e;
 	*out = q;
 	return NULL;
+}
+
+const struct error *
+queue_declare(
+    struct vhost *vh, const struct queue_spec *given, struct client *client, struct queue **out)
+{
+	struct queue_spec spec = *given;
+	struct table *typed = with_default_type(vh, given);
+	const struct error *e;
+
+	if (unlikely(typed != NULL))
+		spec.arguments = typed;
+	e = declare(vh, &spec, client, out);
+	table_free(&typed);
+	return e;
 }

@@ -13,6 +13,7 @@
 #include "broker/queue.h"
 #include "broker/single_active.h"
 #include "broker/unacked.h"
+#include "broker/user.h"
 
 enum {
 	AHEAD = 8, /* messages fetched into the cache before they are settled */
@@ -35,6 +36,10 @@ session_init(struct session *s, struct client *c, const struct session_ops *ops)
 	TAILQ_INIT(&s->waiting);
 	consumer_timeout_init(s);
 	LIST_INSERT_HEAD(&c->sessions, s, link);
+	if (c->user != NULL) {
+		s->is_counted = true;
+		c->user->channels++;
+	}
 	s->broker->stats.channels++;
 	s->broker->stats.channels_opened++;
 }
@@ -538,6 +543,8 @@ session_end(struct session *s)
 	else
 		give_back(s);
 	LIST_REMOVE(s, link);
+	if (s->is_counted)
+		s->client->user->channels--;
 	s->broker->stats.channels--;
 	s->broker->stats.channels_closed++;
 	return true;

@@ -78,6 +78,7 @@ struct session {
 	struct consumer_list waiting;
 	bool is_waking;
 	bool is_ending;			/* all that it holds goes back */
+	bool is_counted;		/* among its user's channels */
 	/* The consumers by tag; empty while they are few. */
 	struct buckets by_tag;
 	uint32_t tags;			/* consumers in the list */

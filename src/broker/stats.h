@@ -54,6 +54,7 @@
 	X(errors_channel, COUNTER, "channel errors sent")                                         \
 	X(errors_connection, COUNTER, "connection errors sent")                                   \
 	X(login_failures, COUNTER, "logins refused")                                              \
+	X(logins_dropped, COUNTER, "logins refused because too many waited for their password's hash") \
 	X(route_cache_misses, COUNTER, "routes that no cache had")                                \
 	X(consumers_paused, COUNTER, "consumers without prefetch that reached limits.unacknowledged") \
 	X(consumer_timeouts, COUNTER, "consumers cancelled because they held a delivery for too long") \

@@ -1,81 +1,256 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Accounts and logins.
- *
- * Passwords are kept as PBKDF2 with few iterations. They are checked on the core thread, where nothing may last over
- * 2 ms, and whoever guesses makes the node pay for it: so a guess costs 0.25 ms, not the 100 ms that a stolen file of
- * hashes would call for. There is no such file: accounts live in memory and come from the settings.
- *
- * Clients that reconnect in a loop, with the right password or a wrong one, cost a keyed code each: what was right is
- * remembered with the user, what was wrong in a small table. Both forget when a password is set. */
+ * Accounts: made, changed, deleted; the default ones; hashing what operators set. */
 #include "broker/user.h"
 
+#include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/config.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/random.h"
+#include "base/worker.h"
 #include "broker/broker.h"
+#include "broker/client.h"
+#include "broker/name.h"
 #include "broker/permission.h"
+#include "broker/persist_access.h"
+#include "broker/topic_permission.h"
 #include "broker/vhost.h"
 
-enum { ITERATIONS = 1000, NAME_LEN_MAX = 255, PASSWORD_LEN_MAX = 1024, WRONG_ONES = 64 };
-
-/* Logins that were wrong since the last password was set, at a place that follows from the code itself. */
-static uint8_t wrong[WRONG_ONES][MAC_SIZE];
-
-static void
-set_password(struct user *u, const char *password)
-{
-	size_t n = password != NULL ? strlen(password) : 0;
-
-	u->has_password = n > 0 && n <= PASSWORD_LEN_MAX;
-	u->has_seen = false;
-	memset(wrong, 0, sizeof wrong);
-	if (!u->has_password) {
-		log_warning("user '%s' has no password of 1 to %d bytes and cannot log in", u->name,
-		    PASSWORD_LEN_MAX);
-		return;
-	}
-	random_bytes(u->salt, sizeof u->salt);
-	mac_password(password, n, u->salt, ITERATIONS, u->hash);
-}
-
-struct user *
-user_add(
-    struct broker *b, const char *name, const char *password, uint32_t tags, bool loopback_only)
-{
-	struct user *u = user_find(b, span_str(name));
-
-	if (u == NULL) {
-		u = xcalloc(1, sizeof *u);
-		u->name = xstrdup(name);
-		HASH_ADD_KEYPTR(hh, b->users, u->name, strlen(u->name), u);
-	}
-	u->tags = tags;
-	u->loopback_only = loopback_only;
-	set_password(u, password);
-	return u;
-}
+static const struct {
+	const char *name;
+	enum user_tag tag;
+} known_tags[] = {
+	{ "administrator", TAG_ADMINISTRATOR },
+	{ "monitoring", TAG_MONITORING },
+	{ "policymaker", TAG_POLICYMAKER },
+	{ "management", TAG_MANAGEMENT },
+	{ "impersonator", TAG_IMPERSONATOR },
+};
 
 struct user *
 user_find(const struct broker *b, struct span name)
 {
 	struct user *u = NULL;
 
-	HASH_FIND(hh, b->users, name.n > 0 ? (const void *)name.p : "", name.n, u);
+	HASH_FIND(hh, b->users, SPAN_CHARS(name), name.n, u);
 	return u;
 }
 
 static void
-add_administrator(struct broker *b, const char *name, const char *password, bool loopback_only)
+read_tags(struct user *u)
 {
-	struct vhost *vh = vhost_find(b, SPAN_LIT("/"));
+	u->tags = 0;
+	for (size_t i = 0; i < COUNT_OF(known_tags); i++)
+		if (tags_have(&u->tag_list, known_tags[i].name))
+			u->tags |= known_tags[i].tag;
+}
 
-	(void)user_add(b, name, password, TAG_ADMINISTRATOR, loopback_only);
-	if (vh != NULL)
-		users_admit_administrators(b, vh);
+struct user *
+user_make(struct broker *b, struct span name, uint64_t id)
+{
+	struct user *u = xcalloc(1, sizeof *u);
+
+	u->broker = b;
+	u->id = id;
+	u->name = xstrndup(SPAN_CHARS(name), name.n);
+	HASH_ADD_KEYPTR(hh, b->users, u->name, name.n, u);
+	return u;
+}
+
+const struct error *
+user_fill(struct user *u, const struct user_spec *spec)
+{
+	const struct error *e = tags_set(&u->tag_list, spec->tag, spec->tag_count);
+
+	if (e != NULL)
+		return e;
+	read_tags(u);
+	u->loopback_only = spec->loopback_only;
+	u->password = spec->password != NULL ? *spec->password : (struct password){ 0 };
+	u->has_seen = false;
+	return NULL;
+}
+
+const struct error *
+user_set(struct broker *b, const struct user_spec *spec, bool *created)
+{
+	const struct error *e = name_check("a user name", spec->name);
+	struct user *u = user_find(b, spec->name);
+	bool is_new = u == NULL;
+
+	if (e == NULL && spec->name.n == 0)
+		e = error_make(E_PRECONDITION_FAILED, "a user name must not be empty");
+	if (e != NULL)
+		return e;
+	if (is_new)
+		u = user_make(b, spec->name, ++b->next_id);
+	e = user_fill(u, spec);
+	if (e != NULL) {
+		if (is_new)
+			user_drop(u);
+		return e;
+	}
+	u->is_default = false;
+	persist_user(u);
+	if (created != NULL)
+		*created = is_new;
+	return NULL;
+}
+
+/* ---- the end ---- */
+
+static void
+free_user(struct user *u)
+{
+	assert(u->refs == 0);
+	permissions_free(u);
+	topic_permissions_free(u);
+	tags_fini(&u->tag_list);
+	explicit_bzero(&u->password, sizeof u->password);
+	free(u->name);
+	free(u);
+}
+
+void
+user_drop(struct user *u)
+{
+	HASH_DEL(u->broker->users, u);
+	u->is_deleted = true;
+	if (u->refs == 0)
+		free_user(u);
+}
+
+void
+user_clear(struct user *u)
+{
+	struct broker *b = u->broker;
+	struct client *c;
+	char why[NAME_BYTES_MAX + 32];
+
+	permissions_drop_user(u);
+	topic_permissions_drop_user(u);
+	persist_user_gone(u);
+	b->permission_epoch++;
+	snprintf(why, sizeof why, "user '%s' is deleted", u->name);
+	TAILQ_FOREACH (c, &b->clients, link)
+		if (c->user == u)
+			client_force_close(c, why);
+	user_drop(u);
+}
+
+struct user *
+user_ref(struct user *u)
+{
+	u->refs++;
+	return u;
+}
+
+void
+user_unref(struct user **up)
+{
+	struct user *u = *up;
+
+	*up = NULL;
+	if (u == NULL)
+		return;
+	assert(u->refs > 0);
+	if (--u->refs == 0 && u->is_deleted)
+		free_user(u);
+}
+
+void
+users_free(struct broker *b)
+{
+	while (b->users != NULL)
+		user_drop(b->users);
+}
+
+/* ---- hashing ---- */
+
+struct hashing {
+	struct worker_job job; /* first */
+	struct broker *broker; /* borrowed: outlives its workers */
+	user_hash_fn *done;
+	void *arg;
+	struct password password;
+	size_t n;
+	uint8_t text[PASSWORD_LEN_MAX];
+};
+
+static void
+hash(struct worker_job *job)
+{
+	struct hashing *h = container_of(job, struct hashing, job);
+
+	password_make(&h->password, PASSWORD_PBKDF2, span_of(h->text, h->n), PASSWORD_COST);
+}
+
+static void
+hashed(struct worker_job *job)
+{
+	struct hashing *h = container_of(job, struct hashing, job);
+
+	h->done(h->arg, &h->password);
+	explicit_bzero(h->text, sizeof h->text);
+	free(h);
+}
+
+void
+user_hash(struct broker *b, struct span text, user_hash_fn *done, void *arg)
+{
+	static const enum password_kind kinds[] = { PASSWORD_SHA256, PASSWORD_SHA512,
+		PASSWORD_PBKDF2 };
+	enum password_kind kind = kinds[b->cfg->password_kind];
+	struct hashing *h;
+
+	assert(text.n <= PASSWORD_LEN_MAX);
+	if (!password_is_slow(kind)) {
+		struct password p;
+
+		password_make(&p, kind, text, 0);
+		done(arg, &p);
+		return;
+	}
+	h = xcalloc(1, sizeof *h);
+	h->broker = b;
+	h->done = done;
+	h->arg = arg;
+	h->n = text.n;
+	memcpy(h->text, SPAN_CHARS(text), text.n);
+	h->job.run = hash;
+	h->job.done = hashed;
+	if (b->hashers != NULL) {
+		workers_submit(b->hashers, &h->job);
+		return;
+	}
+	hash(&h->job);
+	hashed(&h->job);
+}
+
+/* ---- default accounts ---- */
+
+static void
+add_administrator(struct broker *b, const char *name, const char *password, bool loopback_only,
+    enum password_kind kind)
+{
+	struct span tag = SPAN_LIT("administrator");
+	struct password p;
+	const struct user_spec spec = { .name = span_str(name),
+		.password = &p,
+		.tag = &tag,
+		.tag_count = 1,
+		.loopback_only = loopback_only };
+	const struct error *e;
+
+	password_make(&p, kind, span_str(password), PASSWORD_COST);
+	e = user_set(b, &spec, NULL);
+	if (e != NULL)
+		log_error("user '%s': %s", name, e->text);
+	else
+		user_find(b, spec.name)->is_default = true;
 }
 
 void
@@ -90,97 +265,57 @@ users_admit_administrators(struct broker *b, struct vhost *vh)
 	}
 }
 
+/* The passwords of admin and guest are known to everybody: nothing is gained by hashing them at length. */
 void
-users_default(struct broker *b)
+users_begin(struct broker *b)
 {
 	const struct config *cfg = b->cfg;
 
 	if (cfg->default_user != NULL) {
-		add_administrator(
-		    b, cfg->default_user, cfg->default_password, !cfg->default_user_remote);
+		add_administrator(b, cfg->default_user, cfg->default_password,
+		    !cfg->default_user_remote, PASSWORD_PBKDF2);
+	} else {
+		add_administrator(b, "admin", "admin", true, PASSWORD_SHA256);
+		add_administrator(b, "guest", "guest", true, PASSWORD_SHA256);
+	}
+	for (struct vhost *vh = b->vhosts; vh != NULL; vh = vh->hh.next)
+		users_admit_administrators(b, vh);
+}
+
+static bool
+others_are_there(const struct broker *b)
+{
+	for (const struct user *u = b->users; u != NULL; u = u->hh.next)
+		if (!u->is_default)
+			return true;
+	return false;
+}
+
+/* Accounts that were made from the settings, or because they said nothing, follow them until somebody changes them. */
+void
+users_go_on(struct broker *b)
+{
+	const struct config *cfg = b->cfg;
+	struct user *u, *next;
+	bool others = others_are_there(b);
+
+	if (cfg->default_user == NULL) {
+		if (b->users == NULL)
+			users_begin(b);
 		return;
 	}
-	add_administrator(b, "admin", "admin", true);
-	add_administrator(b, "guest", "guest", true);
-}
-
-void
-users_free(struct broker *b)
-{
-	struct user *u;
-
-	while ((u = b->users) != NULL) {
-		HASH_DEL(b->users, u);
-		permissions_free(u);
-		free(u->name);
-		free(u);
+	HASH_ITER(hh, b->users, u, next)
+	{
+		if (u->is_default && strcmp(u->name, cfg->default_user) != 0) {
+			log_info("the default account '%s' goes: default_user is '%s'", u->name,
+			    cfg->default_user);
+			user_clear(u);
+		}
 	}
-}
-
-/* ---- login ---- */
-
-/* A code that stands for name and password in this process. */
-static void
-login_code(struct span name, struct span password, uint8_t code[MAC_SIZE])
-{
-	uint8_t buf[1 + NAME_LEN_MAX + PASSWORD_LEN_MAX];
-
-	buf[0] = (uint8_t)name.n;
-	if (name.n > 0)
-		memcpy(buf + 1, name.p, name.n);
-	if (password.n > 0)
-		memcpy(buf + 1 + name.n, password.p, password.n);
-	mac_compute(buf, 1 + name.n + password.n, code);
-	explicit_bzero(buf, sizeof buf);
-}
-
-/* The password is hashed for unknown names too, so that the time tells nobody which names there are. */
-static bool
-is_right(const struct user *u, struct span password)
-{
-	static const struct user nobody;
-	const struct user *against = u != NULL && u->has_password ? u : &nobody;
-	uint8_t hash[MAC_PASSWORD_SIZE];
-
-	mac_password(password.p, password.n, against->salt, ITERATIONS, hash);
-	return mac_same(hash, against->hash, sizeof hash) && against != &nobody;
-}
-
-static bool
-check_password(struct user *u, struct span name, struct span password)
-{
-	uint8_t code[MAC_SIZE], *was_wrong;
-
-	login_code(name, password, code);
-	if (u != NULL && u->has_seen && mac_same(code, u->seen, sizeof code))
-		return true;
-	was_wrong = wrong[code[0] % WRONG_ONES];
-	if (mac_same(code, was_wrong, sizeof code))
-		return false;
-	if (!is_right(u, password)) {
-		memcpy(was_wrong, code, sizeof code);
-		return false;
-	}
-	memcpy(u->seen, code, sizeof code);
-	u->has_seen = true;
-	return true;
-}
-
-struct user *
-user_login(
-    struct broker *b, struct span name, struct span password, bool loopback, const char **why)
-{
-	struct user *u = NULL;
-
-	if (name.n > NAME_LEN_MAX || password.n > PASSWORD_LEN_MAX) {
-		*why = "user name or password is too long";
-	} else if (!check_password(u = user_find(b, name), name, password)) {
-		*why = u == NULL ? "unknown user" : "wrong password";
-	} else if (u->loopback_only && !loopback) {
-		*why = "this user may log in from a loopback address only";
-	} else {
-		return u;
-	}
-	b->stats.login_failures++;
-	return NULL;
+	u = user_find(b, span_str(cfg->default_user));
+	if ((u == NULL && !others) ||
+	    (u != NULL && u->is_default &&
+	        (u->loopback_only == cfg->default_user_remote ||
+	            !password_is(&u->password, span_str(cfg->default_password)))))
+		users_begin(b);
 }

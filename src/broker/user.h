@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Accounts and the one function by which anybody logs in. */
+ * Accounts. They are kept by the store; where it has none, default ones are made (see users_begin). Logins: login.h. */
 #ifndef BROKER_USER_H
 #define BROKER_USER_H
 
@@ -8,40 +8,79 @@
 #include "base/attr.h"
 #include "base/bytes.h"
 #include "base/mac.h"
+#include "base/password.h"
+#include "broker/error.h"
+#include "broker/limits.h"
 #include "broker/map.h"
+#include "broker/tags.h"
 
 struct broker;
 struct permission;
+struct topic_permission;
 struct vhost;
 
-enum user_tag {	/* RabbitMQ's */
+enum user_tag {	/* RabbitMQ's; others are kept, and open nothing */
 	TAG_ADMINISTRATOR = 1, TAG_MONITORING = 2, TAG_POLICYMAKER = 4, TAG_MANAGEMENT = 8, TAG_IMPERSONATOR = 16
 };
 
 struct user {
+	struct broker *broker;		/* borrowed */
 	char *name;			/* owned */
-	uint8_t salt[16], hash[MAC_PASSWORD_SIZE];
-	bool has_password;		/* nobody logs in without one */
+	uint64_t id;
+	struct password password;
 	bool has_seen;
-	uint8_t seen[MAC_SIZE];		/* of name and password of the last login that was right: see user_login */
+	uint8_t seen[MAC_SIZE];		/* of name and password of the last login that was right: see login.c */
 	uint32_t tags;			/* set of TAG_* */
+	struct tags tag_list;		/* all of them, as given */
 	bool loopback_only;
-	struct permission *permissions;	/* owned; by vhost */
-	UT_hash_handle hh;
+	bool is_default;		/* made by users_begin, and not changed since */
+	bool is_deleted;		/* cannot be found any more; lives while refs > 0 */
+	uint32_t refs;			/* of clients and of others that keep a pointer */
+	uint32_t connections, channels;	/* open ones */
+	struct limit limit[USER_LIMITS];
+	struct permission *permissions;	/* owned, uthash by vhost (permission.h) */
+	struct topic_permission *topic_permissions;	/* owned, a list (topic_permission.h) */
+	UT_hash_handle hh;		/* in broker->users, unless deleted */
 };
 
-/* Makes the default accounts that INTERFACES names, from the settings. */
-void users_default(struct broker *b);
+/* All accounts: for (u = b->users; u != NULL; u = u->hh.next), in the order in which they were made. */
+
+struct user_spec {
+	struct span name;
+	const struct password *password; /* NULL: nobody logs in with one. password_make() or user_hash() make it */
+	const struct span *tag;
+	uint32_t tag_count;
+	bool loopback_only;
+};
+/* Makes a user, or gives one that is there another password, tags and loopback_only; its permissions and limits stay.
+ * NULL, or 406 for a name or tag that cannot be kept. *created may be NULL. */
+const struct error *user_set(struct broker *b, const struct user_spec *spec, bool *created) MUSTUSE;
+struct user *user_find(const struct broker *b, struct span name);
+/* Its permissions go, and its connections are closed: 320 "user 'x' is deleted". */
+void user_clear(struct user *u);
+
+/* Hashes a clear password (at most PASSWORD_LEN_MAX bytes) in the kind that the node is set to, on a worker if that takes
+ * long. done is called once, maybe before this returns. */
+typedef void user_hash_fn(void *arg, const struct password *p);
+void user_hash(struct broker *b, struct span text, user_hash_fn *done, void *arg);
+
+/* Who keeps a pointer over turns counts itself: a deleted user lives on, without rights. */
+struct user *user_ref(struct user *u);
+void user_unref(struct user **up);
+
+/* The default accounts that INTERFACES names, from the settings: admin and guest, from loopback only, or default_user; with
+ * every right in the vhosts that are there. */
+void users_begin(struct broker *b);
+/* The store had accounts: default ones follow the settings, unless they were changed; new ones are made if there is none. */
+void users_go_on(struct broker *b);
 /* Every right in this vhost for all administrators who have none there: of vhosts that the settings make, which nobody
  * could open otherwise. */
 void users_admit_administrators(struct broker *b, struct vhost *vh);
-/* Adds a user, or gives one that is there another password, tags and loopback_only. */
-struct user *user_add(struct broker *b, const char *name, const char *password, uint32_t tags, bool loopback_only);
-struct user *user_find(const struct broker *b, struct span name);
 void users_free(struct broker *b);
 
-/* The user, or NULL with the reason for the log in *why (static text). Costs the same for unknown names as for wrong
- * passwords. `loopback`: the real peer address is on loopback. Cheap when repeated (a cache keyed per process). */
-struct user *user_login(struct broker *b, struct span name, struct span password, bool loopback, const char **why);
+/* For persist_access.c: an account without anything; what is to be said of it (nothing is written); one that was never there. */
+struct user *user_make(struct broker *b, struct span name, uint64_t id);
+const struct error *user_fill(struct user *u, const struct user_spec *spec) MUSTUSE;
+void user_drop(struct user *u);
 
 #endif

@@ -1,19 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Vhosts by name, made with the exchanges that every one has. */
+ * Vhosts by name, made with the exchanges that every one has, and their end.
+ *
+ * One that is deleted cannot be found from then on, and its name is free for another. It stays on broker->gone_vhosts
+ * until its clients have been told and have gone, and its queues and exchanges were deleted, some in each turn. Until then
+ * the store has its record, marked, so that a restart goes on with it; what is in it names it by name alone, and belongs
+ * to it by being older than its successor (`since`). */
 #include "broker/vhost.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "broker/broker.h"
+#include "broker/client.h"
 #include "broker/dead_letter.h"
 #include "broker/exchange.h"
-#include "broker/persist.h"
+#include "broker/name.h"
+#include "broker/parameter.h"
+#include "broker/permission.h"
+#include "broker/persist_access.h"
 #include "broker/queue.h"
+#include "broker/topic_permission.h"
 
-enum { NAME_MAX_BYTES = 255 };
+enum {
+	DROP_MAX = 64 /* queues or exchanges of a turn */
+};
 
 static const struct {
 	const char *name;
@@ -30,32 +43,40 @@ static const struct {
 };
 
 static struct vhost *
-add(struct broker *b, const char *name, uint64_t id)
+make(struct broker *b, struct span name, uint64_t id)
 {
-	struct span s = span_str(name);
-	struct vhost *vh;
+	struct vhost *vh = xcalloc(1, sizeof *vh);
 	size_t i;
 
-	if (s.n == 0 || s.n > NAME_MAX_BYTES || vhost_find(b, s) != NULL)
-		return NULL;
-	vh = xcalloc(1, sizeof *vh);
 	vh->broker = b;
 	TAILQ_INIT(&vh->queues);
-	vh->name = xstrdup(name);
-	vh->id = id != 0 ? id : ++b->next_id;
+	vh->name = xstrndup(SPAN_CHARS(name), name.n);
+	vh->id = vh->since = id != 0 ? id : ++b->next_id;
+	vh->description = xstrdup("");
 	for (i = 0; i < COUNT_OF(predeclared); i++)
 		exchange_predeclare(
 		    vh, predeclared[i].name, predeclared[i].type, predeclared[i].internal);
 	vh->default_exchange = exchange_find(vh, SPAN_LIT(""));
 	assert(vh->default_exchange != NULL);
-	HASH_ADD_KEYPTR(hh, b->vhosts, vh->name, s.n, vh);
+	return vh;
+}
+
+static struct vhost *
+add(struct broker *b, struct span name, uint64_t id)
+{
+	struct vhost *vh;
+
+	if (name.n == 0 || name.n > NAME_BYTES_MAX || vhost_find(b, name) != NULL)
+		return NULL;
+	vh = make(b, name, id);
+	HASH_ADD_KEYPTR(hh, b->vhosts, vh->name, name.n, vh);
 	return vh;
 }
 
 struct vhost *
 vhost_add(struct broker *b, const char *name)
 {
-	struct vhost *vh = add(b, name, 0);
+	struct vhost *vh = add(b, span_str(name), 0);
 
 	if (vh != NULL)
 		persist_vhost(vh);
@@ -65,7 +86,17 @@ vhost_add(struct broker *b, const char *name)
 struct vhost *
 vhost_restore(struct broker *b, const char *name, uint64_t id)
 {
-	return add(b, name, id);
+	return add(b, span_str(name), id);
+}
+
+struct vhost *
+vhost_restore_gone(struct broker *b, const char *name, uint64_t id)
+{
+	struct vhost *vh = make(b, span_str(name), id);
+
+	vh->is_deleted = true;
+	TAILQ_INSERT_TAIL(&b->gone_vhosts, vh, gone_link);
+	return vh;
 }
 
 struct vhost *
@@ -73,9 +104,99 @@ vhost_find(const struct broker *b, struct span name)
 {
 	struct vhost *vh;
 
-	HASH_FIND(hh, b->vhosts, name.n > 0 ? (const void *)name.p : "", name.n, vh);
+	HASH_FIND(hh, b->vhosts, SPAN_CHARS(name), name.n, vh);
 	return vh;
 }
+
+struct vhost *
+vhost_of_object(const struct broker *b, struct span name, uint64_t id)
+{
+	struct vhost *vh = vhost_find(b, name), *old;
+
+	if (vh != NULL && id >= vh->since)
+		return vh;
+	vh = NULL;
+	TAILQ_FOREACH (old, &b->gone_vhosts, gone_link)
+		if (span_is(name, old->name) && id >= old->since &&
+		    (vh == NULL || old->since > vh->since))
+			vh = old;
+	return vh;
+}
+
+/* ---- what operators say ---- */
+
+static const struct error *
+check_queue_type(struct span type)
+{
+	if (type.n == 0 || span_is(type, "undefined") || span_is(type, "classic") ||
+	    span_is(type, "quorum") || span_is(type, "stream"))
+		return NULL;
+	return error_make(
+	    E_PRECONDITION_FAILED, "unknown default queue type '%.*s'", SPAN_FMT(type));
+}
+
+static const struct error *
+check_spec(struct span name, const struct vhost_spec *spec)
+{
+	const struct error *e = name_check("a vhost's name", name);
+
+	if (e == NULL && name.n == 0)
+		e = error_make(E_PRECONDITION_FAILED, "a vhost's name must not be empty");
+	if (e == NULL)
+		e = name_check("a vhost's description", spec->description);
+	return e != NULL ? e : check_queue_type(spec->default_queue_type);
+}
+
+const struct error *
+vhost_fill(struct vhost *vh, const struct vhost_spec *spec)
+{
+	struct span type = spec->default_queue_type;
+	const struct error *e = NULL;
+
+	if (spec->tag != NULL && (e = tags_set(&vh->tags, spec->tag, spec->tag_count)) != NULL)
+		return e;
+	if (spec->description.p != NULL) {
+		free(vh->description);
+		vh->description = xstrndup(SPAN_CHARS(spec->description), spec->description.n);
+	}
+	if (type.p != NULL) {
+		free(vh->default_queue_type);
+		vh->default_queue_type = type.n == 0 || span_is(type, "undefined")
+		                             ? NULL
+		                             : xstrndup(SPAN_CHARS(type), type.n);
+	}
+	if (spec->tracing >= 0)
+		vh->tracing = spec->tracing != 0;
+	return NULL;
+}
+
+const struct error *
+vhost_set(struct broker *b, struct span name, const struct vhost_spec *spec, struct vhost **out,
+    bool *created)
+{
+	struct vhost *vh = vhost_find(b, name);
+	const struct error *e = check_spec(name, spec);
+	bool is_new = vh == NULL;
+
+	if (e != NULL)
+		return e;
+	if (is_new)
+		vh = add(b, name, 0);
+	e = vhost_fill(vh, spec);
+	if (e != NULL) {
+		if (is_new)
+			vhost_drop(vh);
+		return e;
+	}
+	persist_vhost(vh);
+	if (out != NULL)
+		*out = vh;
+	if (created != NULL)
+		*created = is_new;
+	return NULL;
+}
+
+/* ---- the end ---- */
 
 static void
 vhost_free(struct vhost *vh)
@@ -85,10 +206,75 @@ vhost_free(struct vhost *vh)
 	while ((q = TAILQ_FIRST(&vh->queues)) != NULL)
 		queue_remove(q);
 	dead_letters_forget_vhost(vh);
-	exchanges_free(vh);
+	while (exchanges_free_some(vh, DROP_MAX))
+		continue;
 	assert(vh->alternates == NULL && vh->unbound == NULL);
+	parameters_free(&vh->parameters);
+	tags_fini(&vh->tags);
+	free(vh->description);
+	free(vh->default_queue_type);
 	free(vh->name);
 	free(vh);
+}
+
+void
+vhost_drop(struct vhost *vh)
+{
+	HASH_DEL(vh->broker->vhosts, vh);
+	vhost_free(vh);
+}
+
+void
+vhost_clear(struct vhost *vh)
+{
+	struct broker *b = vh->broker;
+	struct client *c;
+	char why[NAME_BYTES_MAX + 32];
+
+	HASH_DEL(b->vhosts, vh);
+	vh->is_deleted = true;
+	persist_vhost(vh);
+	permissions_drop_vhost(vh);
+	topic_permissions_drop_vhost(vh);
+	parameters_drop_vhost(vh);
+	b->permission_epoch++;
+	TAILQ_INSERT_TAIL(&b->gone_vhosts, vh, gone_link);
+	snprintf(why, sizeof why, "vhost '%s' is deleted", vh->name);
+	TAILQ_FOREACH (c, &b->clients, link)
+		if (c->vhost == vh)
+			client_force_close(c, why);
+}
+
+/* Queues first; exchanges when no client is left who could still name one. True: more can be done now. */
+static bool
+empty_some(struct vhost *vh)
+{
+	for (unsigned n = 0; n < DROP_MAX && !TAILQ_EMPTY(&vh->queues); n++)
+		queue_remove(TAILQ_FIRST(&vh->queues));
+	if (!TAILQ_EMPTY(&vh->queues))
+		return true;
+	if (vh->connections > 0)
+		return false;
+	dead_letters_forget_vhost(vh);
+	return exchanges_free_some(vh, DROP_MAX);
+}
+
+bool
+vhosts_run(struct broker *b)
+{
+	struct vhost *vh, *next;
+
+	for (vh = TAILQ_FIRST(&b->gone_vhosts); vh != NULL; vh = next) {
+		next = TAILQ_NEXT(vh, gone_link);
+		if (empty_some(vh))
+			return true;
+		if (vh->connections > 0)
+			continue;
+		TAILQ_REMOVE(&b->gone_vhosts, vh, gone_link);
+		persist_vhost_gone(vh);
+		vhost_free(vh);
+	}
+	return false;
 }
 
 void
@@ -96,8 +282,10 @@ vhosts_free(struct broker *b)
 {
 	struct vhost *vh;
 
-	while ((vh = b->vhosts) != NULL) {
-		HASH_DEL(b->vhosts, vh);
+	while ((vh = b->vhosts) != NULL)
+		vhost_drop(vh);
+	while ((vh = TAILQ_FIRST(&b->gone_vhosts)) != NULL) {
+		TAILQ_REMOVE(&b->gone_vhosts, vh, gone_link);
 		vhost_free(vh);
 	}
 }

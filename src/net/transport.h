@@ -42,6 +42,7 @@ enum { SEG_CHUNK, SEG_OWNED };
 enum transport_pause {
 	PAUSE_OUTPUT = 1 << 0, /* its own output is over the hard bound */
 	PAUSE_PARKED = 1 << 1, /* parked channels hold all the input they may */
+	PAUSE_LOGIN = 1 << 3,  /* its password is being looked at */
 	PAUSE_CLOSING = 1 << 2 /* nothing more is wanted from this peer */
 };
 

@@ -19,6 +19,7 @@
 #include "broker/queue.h"
 #include "broker/user.h"
 #include "broker/vhost.h"
+#include "tests/unit/user_world.h"
 
 enum { MESSAGES = 1000, ROUNDS = 2000, BINDINGS = 10000 };
 
@@ -146,7 +147,7 @@ main(void)
 	b = broker_new(&cfg, wheel_new(1000), 1000);
 	vh = vhost_add(b, "bench");
 	client_init(&client, b);
-	client_set_user(&client, user_add(b, "bench", "bench", 0, false));
+	client_set_user(&client, user_add(b, "bench", "bench", "", false));
 	client_set_vhost(&client, vh);
 	fine(permission_set(client.user, vh, ".*", ".*", ".*"));
 	session_init(&session, &client, &no_ops);

@@ -63,8 +63,6 @@ world_init(struct world *w)
 	w->b = broker_new(&w->cfg, w->l->wheel, w->l->now_ms);
 	if (vhost_find(w->b, SPAN_LIT("/")) == NULL)
 		(void)vhost_add(w->b, "/");
-	if (user_find(w->b, SPAN_LIT("guest")) == NULL)
-		users_default(w->b);
 	w->a = amqp_new(w->l, w->b, &w->cfg, "0.0.0");
 }
 

@@ -29,6 +29,7 @@
 #include "mgmt/throttle.h"
 #include "net/loop.h"
 #include "net/transport.h"
+#include "tests/unit/user_world.h"
 
 #define GUEST "Authorization: Basic Z3Vlc3Q6Z3Vlc3Q=\r\n" /* guest:guest */
 
@@ -57,8 +58,7 @@ setup(void)
 	l = loop_new();
 	info.started_ms = l->now_ms;
 	b = broker_new(&cfg, l->wheel, l->now_ms);
-	users_default(b);
-	(void)user_add(b, "plain", "plain", 0, false);
+	(void)user_add(b, "plain", "plain", "", false);
 	m = mgmt_start(l, b, &cfg, &info, &error);
 	ck_assert_msg(m != NULL, "%s", error);
 }
@@ -477,7 +477,7 @@ START_TEST(sessions_end)
 	ck_assert_ptr_eq(web_session_user(s, token, 1000 + 2 * SESSION_IDLE_MS), u);
 	ck_assert_ptr_null(web_session_user(s, token, 1001 + 3 * (uint64_t)SESSION_IDLE_MS));
 	web_session_begin(s, u, 5000, token);
-	(void)user_add(b, "guest", "another", TAG_ADMINISTRATOR, true);
+	(void)user_add(b, "guest", "another", "administrator", true);
 	ck_assert_ptr_null(web_session_user(s, token, 5000));
 	web_session_begin(s, u, 6000, token);
 	for (unsigned i = 0; i < SESSIONS_OF_USER; i++)

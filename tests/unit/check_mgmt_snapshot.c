@@ -25,6 +25,7 @@
 #include "store/journal.h"
 #include "store/store_priv.h"
 #include "tests/unit/test_folder.h"
+#include "tests/unit/user_world.h"
 
 #define GUEST "Authorization: Basic Z3Vlc3Q6Z3Vlc3Q=\r\n" /* guest:guest, administrator */
 #define PLAIN "Authorization: Basic cGxhaW46cGxhaW4=\r\n" /* plain:plain, management */
@@ -59,8 +60,7 @@ setup(void)
 	cfg.management_port = 0;
 	l = loop_new();
 	b = broker_new(&cfg, l->wheel, l->now_ms);
-	users_default(b);
-	(void)user_add(b, "plain", "plain", TAG_MANAGEMENT, false);
+	(void)user_add(b, "plain", "plain", "management", false);
 	disk = disk_real_new(folder);
 	workers = workers_new(0);
 	b->store = store_new(&store_cfg, disk, workers, &persist_store_ops, b);

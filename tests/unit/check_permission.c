@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "queue_world.h"
+#include "tests/unit/user_world.h"
 
 static struct world w;
 static struct client client;
@@ -15,7 +16,7 @@ static void
 set_up(void)
 {
 	world_init(&w);
-	u = user_add(w.broker, "u", "p", 0, false);
+	u = user_add(w.broker, "u", "p", "", false);
 	world_client(&w, &client);
 	client_set_user(&client, u);
 }

@@ -7,6 +7,7 @@
 #include "broker/permission.h"
 #include "broker/user.h"
 #include "route_world.h"
+#include "tests/unit/user_world.h"
 
 static struct world w;
 static struct client client;
@@ -20,7 +21,7 @@ static void
 setup(void)
 {
 	world_init(&w);
-	user = user_add(w.b, "joe", "secret", 0, false);
+	user = user_add(w.b, "joe", "secret", "", false);
 	ck_assert_ptr_nonnull(user);
 	ck_assert_ptr_null(permission_set(user, w.vh, "", ".*", ".*"));
 	client_init(&client, w.b);

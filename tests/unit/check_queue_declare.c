@@ -8,6 +8,7 @@
 #include "broker/hash.h"
 #include "broker/table.h"
 #include "queue_world.h"
+#include "tests/unit/user_world.h"
 
 static struct world w;
 static struct client client, other;
@@ -397,7 +398,7 @@ END_TEST
 
 START_TEST(needs_configure)
 {
-	struct user *u = user_add(w.broker, "u", "p", 0, false);
+	struct user *u = user_add(w.broker, "u", "p", "", false);
 	struct queue_spec spec = { 0 };
 	struct queue *q;
 	const struct error *e;

@@ -36,7 +36,6 @@ node_open(struct node *n, uint64_t now_ms)
 	n->w.cfg.unacknowledged = 65535;
 	n->w.wheel = wheel_new(now_ms);
 	n->w.broker = broker_new(&n->w.cfg, n->w.wheel, now_ms);
-	n->w.vhost = vhost_find(n->w.broker, SPAN_LIT("/"));
 	n->disk = disk_real_new(n->folder);
 	n->workers = workers_new(0);
 	n->w.broker->store =
@@ -45,6 +44,7 @@ node_open(struct node *n, uint64_t now_ms)
 	if (n->report.next_id > n->w.broker->next_id)
 		n->w.broker->next_id = n->report.next_id;
 	persist_link(n->w.broker);
+	n->w.vhost = vhost_find(n->w.broker, SPAN_LIT("/"));
 	world_client(&n->w, &n->client);
 }
 

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Lists of tags. */
+#include "broker/tags.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "broker/name.h"
+
+const struct error *
+tags_set(struct tags *t, const struct span *item, uint32_t count)
+{
+	const struct error *e;
+	struct tags made = { NULL, count };
+
+	if (count > TAGS_MAX)
+		return error_make(
+		    E_PRECONDITION_FAILED, "%u tags, at most %d are allowed", count, TAGS_MAX);
+	for (uint32_t i = 0; i < count; i++)
+		if ((e = name_check("a tag", item[i])) != NULL)
+			return e;
+	if (count > 0)
+		made.item = xcalloc(count, sizeof *made.item);
+	for (uint32_t i = 0; i < count; i++)
+		made.item[i] = xstrndup(SPAN_CHARS(item[i]), item[i].n);
+	tags_fini(t);
+	*t = made;
+	return NULL;
+}
+
+void
+tags_fini(struct tags *t)
+{
+	for (uint32_t i = 0; i < t->count; i++)
+		free(t->item[i]);
+	free(t->item);
+	*t = (struct tags){ 0 };
+}
+
+bool
+tags_have(const struct tags *t, const char *tag)
+{
+	for (uint32_t i = 0; i < t->count; i++)
+		if (strcmp(t->item[i], tag) == 0)
+			return true;
+	return false;
+}

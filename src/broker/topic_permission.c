@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Topic permissions: see the header. The variables of a pattern are the same for as long as it stands, so they are put in
+ * once, when it is set. */
+#include "broker/topic_permission.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "broker/broker.h"
+#include "broker/client.h"
+#include "broker/exchange.h"
+#include "broker/name.h"
+#include "broker/pattern.h"
+#include "broker/permission_pattern.h"
+#include "broker/persist_access.h"
+#include "broker/user.h"
+#include "broker/vhost.h"
+
+struct topic_permission *
+topic_permission_find(const struct user *u, const struct vhost *vh, struct span exchange)
+{
+	struct topic_permission *p = u->topic_permissions;
+
+	while (p != NULL && (p->vhost != vh || !span_is(exchange, p->exchange)))
+		p = p->next;
+	return p;
+}
+
+/* ---- patterns ---- */
+
+/* In place of a name whatever in it means something to a pattern is escaped; bytes of UTF-8 mean nothing. */
+static size_t
+put_literally(char *to, const char *name)
+{
+	size_t n = 0;
+
+	for (; *name != '\0'; name++) {
+		if ((unsigned char)*name < 0x80 && strchr("\\^$.[]|()?*+{}-#&~/,:=!<> \t\n", *name))
+			to[n++] = '\\';
+		to[n++] = *name;
+	}
+	return n;
+}
+
+/* The pattern with its variables replaced: owned by the caller. */
+static char *
+expand(const char *text, const struct user *u, const struct vhost *vh, size_t *n)
+{
+	const struct {
+		const char *variable, *value;
+	} values[] = { { "{username}", u->name }, { "{vhost}", vh->name } };
+	/* "{vhost}" is the shortest of them, a name twice as long when it is escaped. */
+	size_t longest = 2 * NAME_BYTES_MAX, most = strlen(text) / strlen("{vhost}") + 1;
+	char *out = xmalloc(strlen(text) + most * longest + 1);
+
+	*n = 0;
+	while (*text != '\0') {
+		size_t i = 0;
+
+		while (i < COUNT_OF(values) &&
+		       strncmp(text, values[i].variable, strlen(values[i].variable)) != 0)
+			i++;
+		if (i == COUNT_OF(values)) {
+			out[(*n)++] = *text++;
+			continue;
+		}
+		*n += put_literally(out + *n, values[i].value);
+		text += strlen(values[i].variable);
+	}
+	return out;
+}
+
+static const struct error *
+make(struct pattern **out, const char *text, const struct user *u, const struct vhost *vh)
+{
+	const struct error *e;
+	size_t n;
+	char *expanded;
+
+	if (strlen(text) > PATTERN_LEN_MAX)
+		return error_make(
+		    E_PRECONDITION_FAILED, "a pattern is longer than %d bytes", PATTERN_LEN_MAX);
+	expanded = expand(text, u, vh, &n);
+	e = permission_pattern_new(span_of(expanded, n), span_str(text), out);
+	free(expanded);
+	return e;
+}
+
+/* ---- set, clear ---- */
+
+static const struct error *
+fill(struct topic_permission *p, const char *const text[TOPIC_RIGHTS])
+{
+	struct pattern *made[TOPIC_RIGHTS] = { NULL };
+	const struct error *e = NULL;
+
+	for (int i = 0; i < TOPIC_RIGHTS && e == NULL; i++)
+		e = make(&made[i], text[i], p->user, p->vhost);
+	for (int i = 0; i < TOPIC_RIGHTS; i++) {
+		if (e != NULL) {
+			pattern_free(&made[i]);
+			continue;
+		}
+		pattern_free(&p->pattern[i]);
+		p->pattern[i] = made[i];
+		free(p->text[i]);
+		p->text[i] = xstrdup(text[i]);
+	}
+	return e;
+}
+
+static void
+free_one(struct topic_permission *p)
+{
+	struct topic_permission **at = &p->user->topic_permissions;
+
+	while (*at != p)
+		at = &(*at)->next;
+	*at = p->next;
+	for (int i = 0; i < TOPIC_RIGHTS; i++) {
+		pattern_free(&p->pattern[i]);
+		free(p->text[i]);
+	}
+	free(p->exchange);
+	free(p);
+}
+
+const struct error *
+topic_permission_restore(struct user *u, struct vhost *vh, struct span exchange,
+    const char *const text[TOPIC_RIGHTS], uint64_t id)
+{
+	struct topic_permission *p = topic_permission_find(u, vh, exchange);
+	bool is_new = p == NULL;
+	const struct error *e;
+
+	if (is_new) {
+		p = xcalloc(1, sizeof *p);
+		p->user = u;
+		p->vhost = vh;
+		p->id = id;
+		p->exchange = xstrndup(SPAN_CHARS(exchange), exchange.n);
+		p->next = u->topic_permissions;
+		u->topic_permissions = p;
+	}
+	e = fill(p, text);
+	if (e != NULL && is_new)
+		free_one(p);
+	return e;
+}
+
+const struct error *
+topic_permission_set(struct user *u, struct vhost *vh, struct span exchange, const char *write,
+    const char *read, bool *created)
+{
+	const char *const text[TOPIC_RIGHTS] = { [TOPIC_WRITE] = write, [TOPIC_READ] = read };
+	const struct error *e = name_check("an exchange's name", exchange);
+	bool is_new = topic_permission_find(u, vh, exchange) == NULL;
+	uint32_t n = 0;
+
+	for (const struct topic_permission *p = u->topic_permissions; p != NULL; p = p->next)
+		n++;
+	if (e == NULL && is_new && n >= TOPIC_PERMISSIONS_MAX)
+		e = error_make(E_PRECONDITION_FAILED,
+		    "user '%s' has %u topic permissions, more are not allowed", u->name, n);
+	if (e == NULL)
+		e = topic_permission_restore(u, vh, exchange, text, vh->broker->next_id + 1);
+	if (e != NULL)
+		return e;
+	vh->broker->next_id++;
+	vh->broker->permission_epoch++;
+	persist_topic_permission(topic_permission_find(u, vh, exchange));
+	if (created != NULL)
+		*created = is_new;
+	return NULL;
+}
+
+void
+topic_permission_clear(struct topic_permission *p)
+{
+	p->vhost->broker->permission_epoch++;
+	persist_topic_permission_gone(p);
+	free_one(p);
+}
+
+uint32_t
+topic_permissions_drop(struct user *u, const struct vhost *vh)
+{
+	struct topic_permission *p, *next;
+	uint32_t n = 0;
+
+	for (p = u->topic_permissions; p != NULL; p = next) {
+		next = p->next;
+		if (p->vhost != vh)
+			continue;
+		topic_permission_clear(p);
+		n++;
+	}
+	return n;
+}
+
+void
+topic_permissions_drop_user(struct user *u)
+{
+	while (u->topic_permissions != NULL)
+		topic_permission_clear(u->topic_permissions);
+}
+
+void
+topic_permissions_drop_vhost(struct vhost *vh)
+{
+	for (struct user *u = vh->broker->users; u != NULL; u = u->hh.next)
+		(void)topic_permissions_drop(u, vh);
+}
+
+void
+topic_permissions_free(struct user *u)
+{
+	while (u->topic_permissions != NULL)
+		free_one(u->topic_permissions);
+}
+
+/* ---- the check ---- */
+
+const struct error *
+topic_permission_refuses(
+    const struct user *u, enum topic_right right, const struct exchange *x, struct span key)
+{
+	const struct topic_permission *p;
+
+	if (x->type != EXCHANGE_TOPIC)
+		return NULL;
+	p = topic_permission_find(u, x->vhost, span_of(x->name, x->name_len));
+	/* Keys, other than names, may be empty: "" and "^$" match that one. */
+	if (p == NULL ||
+	    (p->pattern[right] == NULL ? key.n == 0
+	                               : permission_pattern_allows(p->pattern[right], u, key)))
+		return NULL;
+	return error_make(E_ACCESS_REFUSED,
+	    "access to topic '%.*s' in exchange '%s' in vhost '%s' refused for user '%s'",
+	    SPAN_FMT(key), x->name, x->vhost->name, u->name);
+}
+
+const struct error *
+topic_permission_check_name(
+    const struct client *c, enum topic_right right, struct span exchange, struct span key)
+{
+	const struct exchange *x;
+
+	if (likely(c->user->topic_permissions == NULL))
+		return NULL;
+	x = exchange_find(c->vhost, exchange);
+	return x != NULL ? topic_permission_check(c->user, right, x, key) : NULL;
+}
