@@ -54,6 +54,12 @@ mgmt_port(const struct mgmt *m)
 	return a.port;
 }
 
+bool
+mgmt_listener(const struct mgmt *m, unsigned i, struct transport_addr *out)
+{
+	return http_port(m->http, i, out);
+}
+
 void
 mgmt_run(struct mgmt *m)
 {

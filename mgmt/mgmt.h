@@ -14,6 +14,7 @@ struct broker;
 struct config;
 struct loop;
 struct mgmt;
+struct transport_addr;
 struct workers;
 
 /* An open port, for the list of listeners. */
@@ -35,6 +36,8 @@ struct mgmt *mgmt_start(struct loop *l, struct broker *b, const struct config *c
 
 /* The port that was opened (where the settings say 0, the kernel chose one). */
 uint16_t mgmt_port(const struct mgmt *m);
+/* The i-th address and port that are listened on; false when there is no such one. */
+bool mgmt_listener(const struct mgmt *m, unsigned i, struct transport_addr *out);
 
 /* Each turn: answers what waited for the store. */
 void mgmt_run(struct mgmt *m);

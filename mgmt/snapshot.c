@@ -36,7 +36,7 @@ on_done(void *arg, int error, const char *text)
 	m->snapshot = NULL;
 	if (error == 0)
 		reply_json(r, 200, json_pack("{s:s}", "status", "ok"));
-	else if (error == -EEXIST)
+	else if (error == -EEXIST || error == -EINVAL)
 		reply_error(r, 400, "bad_request", text);
 	else
 		reply_error(r, 500, "internal_error", text);

@@ -383,11 +383,13 @@ open_hashers(struct node *n)
 static void
 say_ready(const struct node *n)
 {
+	struct transport_addr a;
+
 	for (uint32_t i = 0; i < n->ports; i++)
 		log_info("amqp listens on %s port %u", listener_address(n->port[i].listener),
 		    listener_port(n->port[i].listener));
-	if (n->mgmt != NULL)
-		log_info("management listens on port %u", mgmt_port(n->mgmt));
+	for (unsigned i = 0; n->mgmt != NULL && mgmt_listener(n->mgmt, i, &a); i++)
+		log_info("management listens on %s port %u", a.host, a.port);
 	log_info("agent is ready, node=%s", n->cfg->node_given);
 	log_debug("ready after %" PRIu64 " us", clock_since_start_us());
 }

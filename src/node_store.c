@@ -162,7 +162,7 @@ say_recovered(const struct store_report *r, const struct broker *b)
 	log_info("journal: %" PRIu64 " records read, %" PRIu64 " queues, %" PRIu64 " messages",
 	    r->records, b->stats.queues, b->stats.messages_ready);
 	if (r->damaged > 0)
-		log_error("journal: %" PRIu64 " places were damaged; what stood there is lost",
+		log_error("journal: what stood in damaged places is lost; there are %" PRIu64,
 		    r->damaged);
 	if (r->clock_ms > b->now_ms + CLOCK_BACK_MS)
 		log_warning("the clock stands %" PRIu64

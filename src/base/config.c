@@ -79,8 +79,8 @@ const struct cfg_key cfg_keys[] = {
 	{ CFG("store.path", data_dir), .def = "/var/lib/hermes", .min = 1, .max = 4000,
 	    .text = "Data folder of the node; made when it is not there. No two nodes share one." },
 	{ CFG("store.sync", store_sync), .parse = cfg_parse_sync,
-	    .kind = "always, never, or a time from 1ms to 60s (such as 50ms)", .def = "always",
-	    .max = UINT32_MAX,
+	    .kind = "always, never, or a time from 1ms to 60s with its unit (such as 50ms)",
+	    .def = "always", .max = UINT32_MAX,
 	    .text = "What the confirm of a persistent message waits for. always: that it is "
 	            "synced to disk. A time: that it is written; a sync follows within that time. "
 	            "never: that it is written. What is written survives the end of the process, "

@@ -130,7 +130,7 @@ cfg_parse_sync(const struct cfg_key *k UNUSED, const char *text, uint64_t *out)
 		*out = CONFIG_SYNC_NEVER;
 		return 0;
 	}
-	if (units_parse_ms(text, &ms) != 0 || ms < 1 || ms > 60000)
+	if (units_parse_ms_unit(text, &ms) != 0 || ms < 1 || ms > 60000)
 		return -EINVAL;
 	*out = ms;
 	return 0;

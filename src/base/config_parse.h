@@ -21,7 +21,7 @@ cfg_parse_fn cfg_parse_auto;    /* a number, or auto: reads as the row's least n
 cfg_parse_fn cfg_parse_auto_size; /* the same with a size */
 cfg_parse_fn cfg_parse_percent; /* 50% */
 cfg_parse_fn cfg_parse_free;    /* a size, or a percentage: CONFIG_SHARE + it */
-cfg_parse_fn cfg_parse_sync;    /* always, never, 50ms: CONFIG_SYNC_* or milliseconds up to a minute */
+cfg_parse_fn cfg_parse_sync; /* always, never, 50ms (not 50): CONFIG_SYNC_* or milliseconds up to a minute */
 
 /* A number of the row k as people write it: in whole GiB, MiB or KiB, seconds or milliseconds. */
 void cfg_show_number(const struct cfg_key *k, uint64_t v, char *out, size_t n);

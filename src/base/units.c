@@ -26,7 +26,7 @@ static const struct unit sizes[] = {
 };
 
 static const struct unit times[] = {
-	{ "", 1000 },
+	{ "", 1000 }, /* the first: units_parse_ms_unit() */
 	{ "ms", 1 },
 	{ "s", 1000 },
 	{ "m", 60 * 1000 },
@@ -82,6 +82,12 @@ int
 units_parse_ms(const char *s, uint64_t *ms)
 {
 	return parse(s, times, COUNT_OF(times), ms);
+}
+
+int
+units_parse_ms_unit(const char *s, uint64_t *ms)
+{
+	return parse(s, times + 1, COUNT_OF(times) - 1, ms);
 }
 
 int

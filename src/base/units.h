@@ -14,6 +14,7 @@ int units_parse_size(const char *s, uint64_t *bytes) MUSTUSE;
 
 /* "50ms", "10s", "5m", "1h", "2d"; a bare number is seconds */
 int units_parse_ms(const char *s, uint64_t *ms) MUSTUSE;
+int units_parse_ms_unit(const char *s, uint64_t *ms) MUSTUSE; /* a bare number is none */
 
 /* "40%": 0 to 100 */
 int units_parse_percent(const char *s, unsigned *percent) MUSTUSE;

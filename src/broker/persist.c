@@ -297,7 +297,8 @@ sync_parse(struct span text, struct sync_setting *out)
 		return -EINVAL;
 	memcpy(buf, text.p, text.n);
 	buf[text.n] = '\0';
-	if (strlen(buf) != text.n || units_parse_ms(buf, &ms) != 0 || ms < 1 || ms > SYNC_MS_MAX)
+	if (strlen(buf) != text.n || units_parse_ms_unit(buf, &ms) != 0 || ms < 1 ||
+	    ms > SYNC_MS_MAX)
 		return -EINVAL;
 	out->policy = SYNC_POLICY_MS;
 	out->ms = (uint32_t)ms;

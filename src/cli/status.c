@@ -141,7 +141,7 @@ print_segments(json_t *store)
 	print_bytes(number_at(store, "segment_bytes", NULL));
 	printf("; %lld messages since the start\n", number_at(store, "spilled", NULL));
 	if (damaged > 0)
-		printf("%-13s%lld places on disk, %lld messages lost; see the log\n", "damage",
+		printf("%-13splaces on disk: %lld, messages lost: %lld; see the log\n", "damage",
 		    damaged, number_at(store, "damaged_messages", NULL));
 }
 

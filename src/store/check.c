@@ -152,7 +152,8 @@ count_piece(struct check *c, const struct segment *g, const struct segment_read 
 		damage(c, "%s: damage from %" PRIu64 " to %" PRIu64, r->name, r->damage[i].from,
 		    r->damage[i].to);
 	if (r->damages > SEGMENT_DAMAGE)
-		damage(c, "%s: and %" PRIu32 " more places", r->name, r->damages - SEGMENT_DAMAGE);
+		damage(c, "%s: further damaged places: %" PRIu32, r->name,
+		    r->damages - SEGMENT_DAMAGE);
 	for (uint32_t i = 0; i < r->records; i++) {
 		const struct segment_record *record = &r->record[i];
 
@@ -182,7 +183,8 @@ check_segment(struct check *c, const struct lane *l, const struct segment *g)
 		.want = PIECE };
 	uint64_t found = 0, end = g->end;
 
-	if (g->live == 0) /* its file may have been unlinked already: recovery forgets it in its own time */
+	if (g->live ==
+	    0) /* its file may have been unlinked already: recovery forgets it in its own time */
 		return;
 	segment_name(l, g->first, r.name);
 	c->segments++;
@@ -268,7 +270,7 @@ check_all(struct check *c)
 		    "nothing that was confirmed is in them",
 		    r.torn);
 	if (r.damaged > 0)
-		say(c, "the journal is damaged at %" PRIu64 " places (see above)", r.damaged);
+		say(c, "damaged places in the journal (see above): %" PRIu64, r.damaged);
 	check_lanes(c, &in_journal);
 	if (c->said > SAID_MAX)
 		say(c, "and %" PRIu64 " more", c->said - SAID_MAX);

@@ -344,8 +344,8 @@ find_end(struct recovery *v, struct found *x, bool is_last, struct extent *e, ui
 	if (s.error != 0)
 		r = recovery_no_memory(v, &s);
 	else if (s.unreadable > 0)
-		recovery_damage(v, "%llu places in journal/%08u (file %u) cannot be read",
-		    (unsigned long long)s.unreadable, x->slot, x->number);
+		recovery_damage(v, "journal/%08u (file %u) cannot be read everywhere, places: %llu",
+		    x->slot, x->number, (unsigned long long)s.unreadable);
 	scan_close(&s);
 	return r;
 }

@@ -280,7 +280,7 @@ report(struct lane *l, struct segment *g, struct piece *p)
 		log_error("store: %s is damaged from offset %" PRIu64 " to %" PRIu64, p->r.name,
 		    p->r.damage[i].from, p->r.damage[i].to);
 	if (p->r.damages > SEGMENT_DAMAGE)
-		log_error("store: %s is damaged at %" PRIu32 " more places", p->r.name,
+		log_error("store: %s: further damaged places: %" PRIu32, p->r.name,
 		    p->r.damages - SEGMENT_DAMAGE);
 	l->store->stats.damaged += p->r.damages;
 	g->is_damaged = true;

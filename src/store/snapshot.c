@@ -81,20 +81,39 @@ nothing(void *arg, const char *name, uint64_t size)
 	(void)size;
 }
 
+/* Is that a place where the folder can be? If not, it is the caller's mistake. */
+static bool
+make_top(struct snapshot *n)
+{
+	const struct disk_ops *ops = n->disk->ops;
+	int e = ops->list(n->disk, n->path, nothing, NULL);
+
+	n->error = -EEXIST;
+	if (e == 0) {
+		(void)snprintf(n->text, sizeof n->text, "%s is there already", n->path);
+		return false;
+	}
+	if (e == -ENOENT)
+		e = ops->make_folder(n->disk, n->path);
+	if (e == -ENOENT)
+		(void)snprintf(n->text, sizeof n->text,
+		    "cannot make %s: the folder that it is to be in is not there", n->path);
+	else if (e != 0)
+		fail(n, e, "cannot make", n->path);
+	n->error = e == 0 || e == -EIO || e == -ENOSPC ? e : -EINVAL;
+	return e == 0;
+}
+
 static void
 make_folders(struct snapshot *n)
 {
-	static const char *const below[] = { "", "/journal", "/segments" };
-	const struct disk_ops *ops = n->disk->ops;
+	static const char *const below[] = { "journal", "segments" };
 
-	if (ops->list(n->disk, n->path, nothing, NULL) != -ENOENT) {
-		n->error = -EEXIST;
-		(void)snprintf(n->text, sizeof n->text, "%s is there already", n->path);
+	if (!make_top(n))
 		return;
-	}
 	for (size_t i = 0; i < COUNT_OF(below) && n->error == 0; i++) {
-		char *folder = xasprintf("%s%s", n->path, below[i]);
-		int e = ops->make_folder(n->disk, folder);
+		char *folder = xasprintf("%s/%s", n->path, below[i]);
+		int e = n->disk->ops->make_folder(n->disk, folder);
 
 		if (e != 0)
 			fail(n, e, "cannot make", folder);

@@ -222,7 +222,8 @@ void store_stats(const struct store *s, struct store_stats *out);
 /* ---- snapshot ---- */
 
 /* Copies the state as of now into `path` (absolute; made, must not be there: -EEXIST) in the background. done: 0 or
- * -errno and a text, on the core thread. One at a time: -EBUSY. The snapshot is a data folder with a manifest. */
+ * -errno and a text (-EINVAL: nothing can be made at this path), on the core thread. One at a time: -EBUSY. The snapshot
+ * is a data folder with a manifest. */
 typedef void store_snapshot_fn(void *arg, int error, const char *text);
 int store_snapshot(struct store *s, const char *path, store_snapshot_fn *done, void *arg) MUSTUSE;
 /* The node stops: done is not called any more, what was written stays without a manifest. store_free() does it, too. */

@@ -52,6 +52,18 @@ def test_option_is_in_the_manual(option):
     assert re.search(r"--%s\b" % option, MANUAL)
 
 
+def test_manual_says_which_options_repeat():
+    """And has words that are to be typed as they are typed."""
+    table = re.findall(r'\{ \.name = "([a-z-]+)",((?: \.[^}]*?)?) \}', source("src/cli/commands.c"))
+    texts = dict(re.findall(r"^\.B (?:-\w, )?--([a-z-]+).*\n((?:[^.\n].*\n)+)", MANUAL, re.M))
+    repeated = [name for name, row in table if ".repeats = true" in row]
+    assert sorted(repeated) == ["header", "listen", "property"]
+    for name in repeated:
+        assert "may be given more than once" in texts[name].replace("\n", " "), name
+    assert texts["log-level"] == "error, warning, info or debug.\n"
+    assert texts["property"].startswith("content_type, ")
+
+
 def test_links_in_the_readme():
     for target in re.findall(r"\]\(([^)#:]+)\)", README):
         assert (TOP / target).exists(), target

@@ -193,6 +193,8 @@ def test_listen_address(node):
     this.raw().close()
     with socket.socket(socket.AF_INET6) as sock, pytest.raises(OSError):
         sock.connect(("::1", this.port))
+    said = re.findall(r"(\w+) listens on (\S+) port (\d+)$", this.log, re.M)
+    assert said == [("amqp", "127.0.0.1", str(this.port)), ("management", "127.0.0.1", str(this.management_port))]
 
 
 def test_both_families_by_default(node):

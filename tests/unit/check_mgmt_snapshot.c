@@ -211,14 +211,26 @@ START_TEST(answered_when_it_is_done)
 }
 END_TEST
 
-START_TEST(failure_is_told)
-{
-	int fd = post(GUEST JSON, "{\"path\":\"/nowhere/at/all\"}");
+static const struct {
+	const char *path, *has;
+} unfit[] = {
+	{ "/nowhere/at/all", "cannot make /nowhere/at/all: the folder that it is to be in is not there" },
+	{ "/dev/null", "cannot make /dev/null: Not a directory" },
+	{ "/dev/null/below", "cannot make /dev/null/below: Not a directory" },
+	{ "/proc/folder", "the folder that it is to be in is not there" },
+};
 
+START_TEST(places_that_cannot_be)
+{
+	char text[80];
+	int fd;
+
+	snprintf(text, sizeof text, "{\"path\":\"%s\"}", unfit[_i].path);
+	fd = post(GUEST JSON, text);
 	while (b->store->snapshot != NULL)
 		store_moves();
-	ck_assert_int_eq(status(fd), 500);
-	ck_assert_ptr_nonnull(strstr(answer, "No such file"));
+	ck_assert_int_eq(status(fd), 400);
+	ck_assert_msg(strstr(answer, unfit[_i].has) != NULL, "%s", answer);
 	close(fd);
 }
 END_TEST
@@ -301,7 +313,7 @@ main(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_loop_test(t, requests_are_refused, 0, (int)COUNT_OF(refused));
 	tcase_add_test(t, answered_when_it_is_done);
-	tcase_add_test(t, failure_is_told);
+	tcase_add_loop_test(t, places_that_cannot_be, 0, (int)COUNT_OF(unfit));
 	tcase_add_test(t, impatient_client);
 	tcase_add_test(t, client_goes_away);
 	tcase_add_test(t, node_stops_meanwhile);

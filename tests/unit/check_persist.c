@@ -467,7 +467,7 @@ START_TEST(sync_is_read)
 	} cases[] = { { "always", 0, SYNC_POLICY_ALWAYS, 0 }, { "never", 0, SYNC_POLICY_NEVER, 0 },
 		{ "50ms", 0, SYNC_POLICY_MS, 50 }, { "1s", 0, SYNC_POLICY_MS, 1000 },
 		{ "60s", 0, SYNC_POLICY_MS, 60000 }, { "61s", -EINVAL, 0, 0 },
-		{ "0ms", -EINVAL, 0, 0 }, { "", -EINVAL, 0, 0 }, { "Always", -EINVAL, 0, 0 },
+		{ "0ms", -EINVAL, 0, 0 }, { "1", -EINVAL, 0, 0 }, { "", -EINVAL, 0, 0 }, { "Always", -EINVAL, 0, 0 },
 		{ "99999999999999999999ms", -EINVAL, 0, 0 } };
 	struct sync_setting s;
 

@@ -112,7 +112,7 @@ static const struct wrong {
 	{ "? [a]\n: b\n", "hermes.yml:1: a key must be a word" },
 	{ "store:\n  sync: 50 ms\n",
 	    "hermes.yml:2: store.sync: '50 ms' is not always, never, or a time from 1ms to 60s "
-	    "(such as 50ms)" },
+	    "with its unit (such as 50ms)" },
 	{ "store:\n  journal_max: 64MiB\n  journal_file_size: 32MiB\n",
 	    "hermes.yml:2: store.journal_max: must be at least four times "
 	    "store.journal_file_size" },

@@ -280,7 +280,7 @@ START_TEST(test_refusals)
 	ck_assert_int_eq(store_snapshot(rw.store, snapshot_path, on_done, NULL), -EBUSY);
 	settle(50);
 	ck_assert_int_eq(done_calls, 1);
-	ck_assert_int_eq(done_error, -ENOENT);
+	ck_assert_int_eq(done_error, -EINVAL);
 	ck_assert_ptr_nonnull(strstr(done_text, "cannot make"));
 	ck_assert_int_eq(store_snapshot(rw.store, rw.folder, on_done, NULL), 0);
 	settle(50);
