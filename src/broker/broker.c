@@ -12,6 +12,7 @@
 #include "broker/dead_letter.h"
 #include "broker/hash.h"
 #include "broker/parameter.h"
+#include "broker/policy.h"
 #include "broker/pressure.h"
 #include "broker/queue.h"
 #include "broker/queue_priv.h"
@@ -105,6 +106,7 @@ broker_run(struct broker *b)
 
 	more |= vhosts_run(b);
 	more |= quorum_run(b);
+	more |= policies_run(b);
 	more |= queues_tidy(b);
 	more |= dead_letters_run(b);
 	more |= session_run_waking(b);

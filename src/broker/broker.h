@@ -91,6 +91,10 @@ struct broker {
 		uint64_t least, best, pause_ms;
 		bool transient, did;
 	} spill;
+	struct policy_walk {		/* policies changed: where the walk that tells the queues stands (policy_apply.c) */
+		bool is_on;
+		struct queue *next;	/* borrowed: in queues; NULL: they all know */
+	} policy_walk;
 	struct memory memory;
 	struct broker_stats stats;
 	bool closing;			/* maintenance or stop: nothing new is accepted */

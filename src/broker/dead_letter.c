@@ -519,6 +519,8 @@ send(struct dead_letters *d, const struct entry *e, size_t *cost)
 
 	assert(bad == 0);
 	*cost = e->m->meta_len * (size_t)SPAN_COST + (e->m->rest == NULL ? e->m->body_size : 0);
+	if (q->set.dead_letter_exchange.p == NULL)
+		return lose(d, e, true, "its queue has no dead letter exchange any more");
 	if (x == NULL)
 		return lose(d, e, false, "there is no such exchange");
 	if (q->set.dead_letter_key.n > NAME_MAX_BYTES)

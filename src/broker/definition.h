@@ -38,7 +38,11 @@ enum definition_tag {
 	DEF_READ,
 	DEF_LIMIT,	/* DEF_LIMIT + enum user_limit or vhost_limit: up to 16 of them */
 	DEF_COMPONENT = DEF_LIMIT + 16,
-	DEF_VALUE	/* of a parameter: JSON text */
+	DEF_VALUE,	/* of a parameter: JSON text */
+	DEF_KIND,	/* of a policy: enum policy_kind */
+	DEF_PATTERN,
+	DEF_APPLY_TO,	/* word */
+	DEF_PRIORITY
 };
 enum { DEF_AUTO_DELETE = 1, DEF_INTERNAL = 2, DEF_DELETED = 4, DEF_TRACING = 8, DEF_LOOPBACK = 16, DEF_DEFAULT = 32 };
 

@@ -50,12 +50,38 @@ exchange_size(const struct exchange *x)
 	return sizeof *x + x->name_len + 1u + table_size(x->arguments);
 }
 
+/* Its arguments' goes before a policy's. */
+static void
+set_alternate(struct exchange *x)
+{
+	struct field f;
+
+	x->alternate = table_find(table_span(x->arguments), AE, &f) ? f.bytes : policy_alternate(x);
+	if (x->alternate.p != NULL)
+		alternate_add(x);
+}
+
+void
+exchange_choose_policies(struct exchange *x)
+{
+	struct policy *old[POLICY_KINDS];
+
+	if (!policy_choose_exchange(x, old))
+		return;
+	if (x->alternate.p != NULL)
+		alternate_remove(
+		    x); /* under the name that it was added with: old[] still holds it */
+	set_alternate(x);
+	policy_drop(old);
+	exchange_changed(x);
+}
+
 static struct exchange *
 create(struct vhost *vh, const struct exchange_spec *spec, enum exchange_type type, uint64_t id)
 {
 	struct exchange *x = xcalloc(1, sizeof *x);
+	struct policy *old[POLICY_KINDS]; /* none */
 	struct dedup_settings dedup;
-	struct field f;
 
 	x->vhost = vh;
 	x->name = xstrndup(spec->name.n > 0 ? (const char *)spec->name.p : "", spec->name.n);
@@ -70,10 +96,9 @@ create(struct vhost *vh, const struct exchange_spec *spec, enum exchange_type ty
 	dedup_read_exchange(x->arguments, &dedup);
 	x->dedup = dedup_new(vh->broker, id, &dedup, x->durable, true);
 	mem_add(MEM_TOPOLOGY, exchange_size(x));
-	if (table_find(table_span(x->arguments), AE, &f)) {
-		x->alternate = f.bytes;
-		alternate_add(x);
-	}
+	if (policy_choose_exchange(x, old))
+		policy_drop(old);
+	set_alternate(x);
 	if (type == EXCHANGE_DELAYED)
 		x->delay = delay_new(x);
 	LIST_INIT(&x->bindings);
@@ -272,6 +297,8 @@ destroy(struct exchange *x)
 	bindings_drop_exchange(x);
 	if (x->alternate.p != NULL)
 		alternate_remove(x);
+	policy_forget_exchange(x);
+	policy_drop(x->policy);
 	HASH_DEL(vh->exchanges, x);
 	if (vh->default_exchange == x)
 		vh->default_exchange = NULL;

@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "broker/error.h"
 #include "broker/map.h"
+#include "broker/policy.h"
 #include "broker/queue.h"
 
 struct table;
@@ -34,7 +35,8 @@ struct exchange {
 	bool durable, auto_delete, internal;
 	struct table *arguments;		/* owned, may be NULL */
 	struct dedup *dedup;			/* owned; NULL: duplicates may come */
-	struct span alternate;			/* in arguments; p NULL: none */
+	struct policy *policy[POLICY_KINDS];	/* counted references; NULL: none applies */
+	struct span alternate;			/* in arguments, or the policy; p NULL: none */
 	/* Generation: raised whenever what this exchange routes to may have changed: its own bindings, those of
 	 * exchanges it leads to, its alternate. What is remembered under another generation is void. Rising over
 	 * all exchanges of a process, so that a new exchange never has an old one's. */
@@ -92,5 +94,8 @@ void exchanges_reap_unbound(struct vhost *vh);
 /* Something that routes depend on changed at x: raises the generations of x and of all that lead to it, through bindings
  * or as their alternate, as far as anybody remembers a route through them. */
 void exchange_changed(struct exchange *x);
+
+/* Policies of the vhost changed: those that apply to it do from here on. */
+void exchange_choose_policies(struct exchange *x);
 
 #endif

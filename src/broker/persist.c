@@ -15,6 +15,7 @@
 #include "broker/exchange.h"
 #include "broker/msg.h"
 #include "broker/persist_access.h"
+#include "broker/policy.h"
 #include "broker/props.h"
 #include "broker/queue_priv.h"
 #include "broker/table.h"
@@ -235,11 +236,19 @@ persist_message(struct broker *b, struct msg *m, struct queue *const *queue, uin
 
 /* ---- objects ---- */
 
-static void
-put(struct broker *b, enum object_kind kind, uint64_t id, struct definition *d)
+void
+persist_object(struct broker *b, enum object_kind kind, uint64_t id, struct definition *d)
 {
-	store_put(b->store, kind, id, definition_span(d));
+	if (b->store != NULL)
+		store_put(b->store, kind, id, definition_span(d));
 	definition_fini(d);
+}
+
+void
+persist_object_gone(struct broker *b, enum object_kind kind, uint64_t id)
+{
+	if (b->store != NULL)
+		store_gone(b->store, kind, id);
 }
 
 static void
@@ -268,7 +277,7 @@ persist_exchange(struct exchange *x)
 	definition_put_number(&d, DEF_FLAGS,
 	    (x->auto_delete ? DEF_AUTO_DELETE : 0u) | (x->internal ? DEF_INTERNAL : 0u));
 	put_table(&d, x->arguments);
-	put(x->vhost->broker, OBJECT_EXCHANGE, x->id, &d);
+	persist_object(x->vhost->broker, OBJECT_EXCHANGE, x->id, &d);
 }
 
 void
@@ -350,7 +359,7 @@ put_queue(struct queue *q)
 	definition_put(&d, DEF_VHOST, span_str(q->vhost->name));
 	definition_put_number(&d, DEF_FLAGS, q->auto_delete ? DEF_AUTO_DELETE : 0u);
 	put_table(&d, q->arguments);
-	put(q->broker, OBJECT_QUEUE, q->id, &d);
+	persist_object(q->broker, OBJECT_QUEUE, q->id, &d);
 }
 
 void
@@ -404,7 +413,7 @@ persist_binding(struct binding *b)
 	}
 	definition_put(&d, DEF_KEY, binding_key(b));
 	put_table(&d, b->arguments);
-	put(b->source->vhost->broker, OBJECT_BINDING, b->id, &d);
+	persist_object(b->source->vhost->broker, OBJECT_BINDING, b->id, &d);
 }
 
 void
@@ -437,6 +446,7 @@ on_put_again(void *arg)
 	persist_access_again(b);
 	HASH_ITER(hh, b->vhosts, vh, next)
 	{
+		policies_put_again(vh);
 		HASH_ITER(hh, vh->exchanges, x, next_x)
 		{
 			if (store_is_lost(b->store, OBJECT_EXCHANGE, x->id))

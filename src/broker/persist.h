@@ -12,6 +12,7 @@
 #include "store/store.h"
 
 struct binding;
+struct definition;
 struct exchange;
 struct msg;
 struct queue;
@@ -43,6 +44,10 @@ void persist_strand_lane(struct strand *s);	/* if its queue is durable */
 void persist_queue_gone(struct queue *q);	/* closes all of them */
 void persist_binding(struct binding *b);
 void persist_binding_gone(struct binding *b);
+
+/* Any object: its full state, whose memory is given up; gone. Nothing where nothing survives. */
+void persist_object(struct broker *b, enum object_kind kind, uint64_t id, struct definition *d);
+void persist_object_gone(struct broker *b, enum object_kind kind, uint64_t id);
 
 /* What an answer has to wait for: lsn 0 nothing. */
 struct store_wait persist_objects_wait(const struct broker *b);	/* declare, bind, delete */

@@ -13,6 +13,7 @@
 #include "broker/exchange.h"
 #include "broker/persist.h"
 #include "broker/persist_access.h"
+#include "broker/policy.h"
 #include "broker/queue_priv.h"
 #include "broker/quorum.h"
 #include "broker/table.h"
@@ -91,6 +92,20 @@ seen(struct broker *b, uint64_t id)
 {
 	if (id > b->next_id)
 		b->next_id = id;
+}
+
+static void
+link_policy(void *arg, uint64_t id, struct span state)
+{
+	struct link *l = arg;
+	struct vhost *vh = vhost_of(l->b, state, id);
+	struct span name = { NULL, 0 };
+
+	seen(l->b, id);
+	(void)definition_name(state, DEF_NAME, &name);
+	if (vh == NULL || policy_restore(vh, id, state) == NULL)
+		leave_out(l, id, "policy", name,
+		    "it cannot be read, or there is a newer one of this name");
 }
 
 static void
@@ -250,9 +265,12 @@ persist_link(struct broker *b)
 {
 	persist_link_vhosts(b);
 	persist_link_access(b);
+	link_kind(b, OBJECT_POLICY, link_policy);
 	link_kind(b, OBJECT_EXCHANGE, link_exchange);
 	store_each_lane(b->store, DELAY_LANE_FIRST, link_delay_lane, b);
 	link_kind(b, OBJECT_QUEUE, link_queue);
 	link_kind(b, OBJECT_BINDING, link_binding);
 	store_linked(b->store);
+	while (policies_run(b))
+		continue;
 }

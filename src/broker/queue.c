@@ -294,6 +294,7 @@ queue_remove(struct queue *q)
 	TAILQ_REMOVE(&vh->queues, q, vhost_link);
 	buckets_remove(&vh->queues_by_name, &q->by_name);
 	buckets_remove(&vh->queues_by_id, &q->by_id);
+	policy_forget_queue(q);
 	if (b->spill.next == q)
 		b->spill.next = TAILQ_NEXT(q, all_link);
 	TAILQ_REMOVE(&b->queues, q, all_link);
@@ -350,6 +351,7 @@ queue_free(struct queue *q)
 	quorum_free(&q->quorum);
 	queue_priorities_fini(q);
 	single_active_fini(q);
+	policy_drop(q->policy);
 	free(q->name);
 	table_free(&q->arguments);
 	free(q);

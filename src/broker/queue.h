@@ -13,6 +13,7 @@
 #include "base/wheel.h"
 #include "broker/broker.h"
 #include "broker/error.h"
+#include "broker/policy.h"
 #include "broker/queue_settings.h"
 #include "broker/session.h"
 #include "broker/stats.h"
@@ -48,7 +49,8 @@ struct queue {
 	bool is_untidy;				/* on broker->untidy */
 	struct client *owner;			/* borrowed: exclusive to it; NULL otherwise */
 	struct table *arguments;		/* owned, may be NULL */
-	struct queue_settings set;		/* what they say */
+	struct policy *policy[POLICY_KINDS];	/* counted references; NULL: none applies */
+	struct queue_settings set;		/* what arguments and policies say */
 	struct strand strand;			/* its messages; of a priority queue those of priority 0 */
 	struct priorities *priorities;		/* owned; NULL: all messages are equal */
 	struct quorum *quorum;			/* owned; NULL: a classic queue */

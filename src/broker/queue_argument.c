@@ -225,10 +225,13 @@ check_sync(const struct field *f, char *detail)
 	                 : SET_SPAN, default                              \
 	                 : SET_WORD)
 
+/* RabbitMQ lets operators say these. */
+#define LEAST .by_operator = true, .least = true
+
 const struct argument queue_arguments[] = {
-	{ "x-expires", check_expires, CLASSIC | QUORUM, .policy = "expires", SETS(expires_ms),
+	{ "x-expires", check_expires, CLASSIC | QUORUM, .policy = "expires", LEAST, SETS(expires_ms),
 	    .behind = "x-dead-letter-strategy" },
-	{ "x-message-ttl", check_ttl, CLASSIC | QUORUM, .policy = "message-ttl", SETS(ttl_ms),
+	{ "x-message-ttl", check_ttl, CLASSIC | QUORUM, .policy = "message-ttl", LEAST, SETS(ttl_ms),
 	    .behind = "x-delivery-limit" },
 	/* its type: check_dead_letter */
 	{ "x-dead-letter-exchange", NULL, CLASSIC | QUORUM, .policy = "dead-letter-exchange",
@@ -237,13 +240,13 @@ const struct argument queue_arguments[] = {
 	    .policy = "dead-letter-routing-key", SETS(dead_letter_key) },
 	{ "x-dead-letter-strategy", check_strategy, QUORUM, .policy = "dead-letter-strategy",
 	    .words = strategy_words, SETS(at_least_once) },
-	{ "x-max-length", check_natural, CLASSIC | QUORUM, .policy = "max-length",
+	{ "x-max-length", check_natural, CLASSIC | QUORUM, .policy = "max-length", LEAST,
 	    SETS(max_length) },
-	{ "x-max-length-bytes", check_natural, EVERY, .policy = "max-length-bytes",
+	{ "x-max-length-bytes", check_natural, EVERY, .policy = "max-length-bytes", LEAST,
 	    SETS(max_bytes) },
 	/* Hermes decides itself what it keeps in memory. */
-	{ "x-max-in-memory-length", check_natural, QUORUM, .policy = "max-in-memory-length" },
-	{ "x-max-in-memory-bytes", check_natural, QUORUM, .policy = "max-in-memory-bytes" },
+	{ "x-max-in-memory-length", check_natural, QUORUM, .policy = "max-in-memory-length", LEAST },
+	{ "x-max-in-memory-bytes", check_natural, QUORUM, .policy = "max-in-memory-bytes", LEAST },
 	{ "x-max-priority", check_priority, CLASSIC, .policy = NULL, SETS(max_priority) },
 	{ "x-overflow", check_overflow, CLASSIC | QUORUM, .policy = "overflow",
 	    .words = overflow_words, SETS(overflow) },
@@ -257,15 +260,15 @@ const struct argument queue_arguments[] = {
 	    SETS(type) },
 	/* How many nodes of a cluster hold the queue, and where its leader is: there is one. */
 	{ "x-quorum-initial-group-size", check_group_size, QUORUM, .policy = NULL },
-	{ "x-initial-cluster-size", check_group_size, STREAM, .policy = NULL },
-	{ "x-delivery-limit", NULL, QUORUM, .policy = "delivery-limit", SETS(delivery_limit) },
+	{ "x-initial-cluster-size", check_group_size, STREAM, .policy = "initial-cluster-size" },
+	{ "x-delivery-limit", NULL, QUORUM, .policy = "delivery-limit", LEAST, SETS(delivery_limit) },
 	{ "x-max-age", check_age, STREAM, .policy = "max-age" },
 	{ "x-stream-max-segment-size-bytes", check_natural, STREAM,
 	    .policy = "stream-max-segment-size-bytes" },
 	{ "x-queue-leader-locator", check_leader_locator, QUORUM | STREAM,
 	    .policy = "queue-leader-locator" },
 	{ "x-queue-master-locator", check_locator, CLASSIC, .policy = "queue-master-locator" },
-	{ "x-consumer-timeout", check_ttl, CLASSIC | QUORUM, .policy = "consumer-timeout",
+	{ "x-consumer-timeout", check_ttl, CLASSIC | QUORUM, .policy = "consumer-timeout", .least = true,
 	    SETS(consumer_timeout_ms) },
 	/* What confirms of the queue's messages wait for, in place of store.sync. */
 	{ "x-sync", check_sync, EVERY, .policy = NULL },

@@ -23,6 +23,9 @@ struct argument {
 	unsigned types;			/* bit 1 << enum queue_type: elsewhere it is refused. One that belongs to the
 					 * queue's type counts when the queue is declared again */
 	const char *policy;		/* key of a policy that says the same; NULL: none does */
+	bool by_operator;		/* an operator policy may say it */
+	bool least;			/* a number: the least of what argument and policies say holds; else an argument goes
+					 * before a policy, and an operator's policy before a user's */
 	const char *const *words;	/* of an enum or a bool that is said by a word */
 	size_t at;
 	enum set_kind kind;

@@ -159,6 +159,30 @@ set(struct queue_settings *set, const struct argument *a, const struct field *f)
 	}
 }
 
+static bool
+has_policy(const struct queue *q)
+{
+	return q->policy[POLICY_USER] != NULL || q->policy[POLICY_OPERATOR] != NULL;
+}
+
+/* What arguments and policies say together. Those of a restored queue come from a file: what would be refused today says
+ * nothing. */
+static bool
+value_of(const struct queue *q, const struct argument *a, struct field *f)
+{
+	char detail[DETAIL_MAX];
+	struct field policy;
+	bool has = table_find(table_span(q->arguments), a->name, f) &&
+	           (a->check == NULL || a->check(f, detail));
+
+	if (a->policy == NULL || !(a->types & 1u << q->set.type) ||
+	    !policy_value(q->policy, a->policy, a->least, &policy))
+		return has;
+	if (!has || (a->least && policy.integer < f->integer))
+		*f = policy;
+	return true;
+}
+
 void
 queue_read_arguments(struct queue *q)
 {
@@ -174,15 +198,14 @@ queue_read_arguments(struct queue *q)
 		.consumer_timeout_ms = SETTING_NONE,
 		.cache_size = SETTING_NONE,
 		.cache_ttl_ms = SETTING_NONE };
-	if (raw.n == 0)
+	if (raw.n == 0 && !has_policy(q))
 		return;
-	/* Those of a restored queue come from a file: what would be refused today says nothing. */
+	if (table_find(raw, "x-queue-type", &f) && argument_check_type(&f, detail))
+		q->set.type = (enum queue_type)argument_word(queue_type_words, f.bytes);
 	for (size_t i = 0; i < queue_arguments_count; i++) {
 		const struct argument *a = &queue_arguments[i];
 
-		if (a->kind == SET_NOTHING || !table_find(raw, a->name, &f))
-			continue;
-		if (a->check == NULL || a->check(&f, detail))
+		if (a->kind != SET_NOTHING && value_of(q, a, &f))
 			set(&q->set, a, &f);
 	}
 	/* Quorum queues do not know it: as in RabbitMQ it is as if nothing was said. */

@@ -115,6 +115,7 @@ static struct queue *
 make(struct vhost *vh, const struct queue_spec *spec, struct client *client, uint64_t id)
 {
 	struct broker *b = vh->broker;
+	struct policy *old[POLICY_KINDS]; /* none */
 	struct queue *q = xcalloc(1, sizeof *q);
 
 	q->broker = b;
@@ -129,6 +130,8 @@ make(struct vhost *vh, const struct queue_spec *spec, struct client *client, uin
 	q->exclusive = spec->exclusive;
 	q->arguments = table_from_raw(table_span(spec->arguments));
 	queue_read_arguments(q);
+	if (policy_choose_queue(q, old))
+		queue_read_arguments(q);
 	queue_priorities_init(q);
 	if (q->set.type == QUEUE_QUORUM)
 		q->quorum = quorum_new(q);

@@ -3,6 +3,7 @@
  * in RabbitMQ the head is looked at when a message enters, so that it stands in the queue before another one goes, and
  * goes itself where it is the only one; and when messages come back. */
 #include "broker/dead_letter.h"
+#include "broker/lease.h"
 #include "broker/queue_priv.h"
 
 enum {
@@ -164,8 +165,27 @@ queue_count_limits(struct queue *q)
 {
 	bool has_length = q->set.max_length != SETTING_NONE || q->set.max_bytes != SETTING_NONE;
 
+	q->broker->refusing -= q->refuses;
 	q->refuses = has_length && q->set.overflow != OVERFLOW_DROP_HEAD;
 	q->is_limited = (has_length && !q->refuses) || q->set.ttl_ms != SETTING_NONE;
-	q->with_due = q->set.ttl_ms != SETTING_NONE;
+	q->with_due |= q->set.ttl_ms != SETTING_NONE;
 	q->broker->refusing += q->refuses;
+}
+
+void
+queue_choose_policies(struct queue *q)
+{
+	uint64_t expires_ms = q->set.expires_ms;
+	struct policy *old[POLICY_KINDS];
+
+	if (!policy_choose_queue(q, old))
+		return;
+	queue_read_arguments(q);
+	policy_drop(old);
+	queue_count_limits(q);
+	if (q->set.expires_ms != expires_ms) {
+		lease_fini(q);
+		lease_init(q);
+	}
+	queue_tidy_later(q);
 }

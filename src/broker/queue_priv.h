@@ -123,7 +123,9 @@ void queue_tidy_later(struct queue *q);	/* what has expired, or is too much, goe
 bool queue_tidy(struct queue *q);	/* now. False: there is more, which goes later */
 void queue_tidied(struct queue *q);	/* it need not: the queue goes */
 bool queues_tidy(struct broker *b);	/* for broker.c. True: there are more */
-void queue_count_limits(struct queue *q); /* of a new queue */
+void queue_count_limits(struct queue *q); /* q->set is new */
+/* Policies of the vhost changed: those that apply to it do from here on, with what is in it already. */
+void queue_choose_policies(struct queue *q);
 
 /* Its head has expired, and no more is read before the dead letters that wait are fewer: they make it go on.
  * Those of a queue that keeps them may wait for ever, and its consumers do not. */
@@ -185,7 +187,7 @@ queue_next_taker(struct queue *q)
 /* Checks the arguments of a new queue: 406 for wrong values, 540 for what a later version brings. */
 const struct error *queue_check_arguments(
     const struct vhost *vh, const struct queue_spec *spec) MUSTUSE;
-/* Fills q->set from its arguments, which were checked. */
+/* Fills q->set from its arguments, which were checked, and its policies. */
 void queue_read_arguments(struct queue *q);
 /* 406 where spec's arguments differ from the queue's in one that counts. */
 const struct error *queue_compare_arguments(

@@ -208,6 +208,7 @@ vhost_free(struct vhost *vh)
 	dead_letters_forget_vhost(vh);
 	while (exchanges_free_some(vh, DROP_MAX))
 		continue;
+	policies_free(vh);
 	assert(vh->alternates == NULL && vh->unbound == NULL);
 	parameters_free(&vh->parameters);
 	tags_fini(&vh->tags);
@@ -237,6 +238,7 @@ vhost_clear(struct vhost *vh)
 	permissions_drop_vhost(vh);
 	topic_permissions_drop_vhost(vh);
 	parameters_drop_vhost(vh);
+	policies_drop_vhost(vh);
 	b->permission_epoch++;
 	TAILQ_INSERT_TAIL(&b->gone_vhosts, vh, gone_link);
 	snprintf(why, sizeof why, "vhost '%s' is deleted", vh->name);

@@ -13,6 +13,7 @@
 #include "broker/error.h"
 #include "broker/limits.h"
 #include "broker/map.h"
+#include "broker/policy.h"
 #include "broker/tags.h"
 
 struct alternate;
@@ -32,6 +33,9 @@ struct vhost {
 	struct buckets queues_by_name, queues_by_id;	/* their `count` is how many there are */
 	struct exchange *default_exchange;	/* borrowed from exchanges: name "" */
 	struct alternate *alternates;		/* owned, uthash by name: who names it as its alternate (alternate.c) */
+	struct policy *policies[POLICY_KINDS];	/* owned, uthash by name (policy.c) */
+	bool with_policy_change;		/* not all that is in it has learnt of it: policy_apply.c */
+	struct exchange *policy_next;		/* borrowed: the next one to learn of it; NULL: none */
 	struct exchange *unbound;		/* auto-delete exchanges whose last binding went, on their way out */
 	uint64_t epoch;				/* rises when an exchange is deleted: pointers kept to one are void */
 	char *description;			/* owned; never NULL */

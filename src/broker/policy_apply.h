@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The way of a change of policies to the objects that are there; for policy.c. */
+#ifndef BROKER_POLICY_APPLY_H
+#define BROKER_POLICY_APPLY_H
+
+struct vhost;
+
+/* A match that reached its bounds costs about as much as so many that do not. */
+enum { POLICY_SLOW_WORK = 1000 };
+
+/* All queues and exchanges of the vhost are looked at anew, in slices. */
+void policies_changed(struct vhost *vh);
+
+#endif
