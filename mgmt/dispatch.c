@@ -24,9 +24,8 @@
 static bool
 may_see(const struct request *r)
 {
-	if (r->route->vhost == VHOST_VISIBLE && (r->user->tags & TAG_ADMINISTRATOR) != 0)
-		return true;
-	return permission_vhost(r->user, r->vhost);
+	return r->route->vhost == VHOST_VISIBLE ? request_sees(r, r->vhost)
+	                                        : permission_vhost(r->user, r->vhost);
 }
 
 /* By convention the vhost is the first ':' but for names such as /api/parameters/:component/:vhost. */

@@ -194,11 +194,19 @@ reply_not_authorised(struct request *r, const char *reason)
 	reply_error(r, 401, "not_authorised", reason);
 }
 
+/* The text is behind the name: "NOT_FOUND - no queue ..." */
+const char *
+refusal_text(const struct error *e)
+{
+	const char *dash = strstr(e->text, " - ");
+
+	return dash != NULL ? dash + 3 : e->text;
+}
+
 void
 reply_refused(struct request *r, const struct error *e)
 {
-	/* the text is behind the name: "NOT_FOUND - no queue ..." */
-	const char *dash = strstr(e->text, " - "), *text = dash != NULL ? dash + 3 : e->text;
+	const char *text = refusal_text(e);
 
 	if (e->id == E_NOT_FOUND)
 		reply_error(r, 404, "not_found", text);

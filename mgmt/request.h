@@ -75,6 +75,10 @@ struct span json_span(const json_t *string);
 /* A JSON string; bytes that are no UTF-8 become U+FFFD. */
 json_t *json_text(struct span s);
 
+/* Does a list over all vhosts show the user what is in this one? Administrators see all, others need a permission there.
+ * Not later than the handler. */
+bool request_sees(const struct request *r, const struct vhost *vh);
+
 /* --- the answer -------------------------------------------------------------------- */
 
 void reply_json(struct request *r, int status, json_t *body); /* takes body */
@@ -83,6 +87,8 @@ void reply_error(struct request *r, int status, const char *error, const char *r
 void reply_not_found(struct request *r);		  /* 404 Object Not Found / Not Found */
 void reply_bad(struct request *r, const char *fmt, ...) PRINTF(2, 3); /* 400 bad_request */
 void reply_not_authorised(struct request *r, const char *reason); /* 401, without a prompt for another login */
+/* The text of a refusal without the name of its code. */
+const char *refusal_text(const struct error *e);
 /* What the broker refused: 404 not_found, 401 "Access refused.", or 400 bad_request, each with its text. */
 void reply_refused(struct request *r, const struct error *e);
 void reply_empty(struct request *r, int status);

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * /api/policies and /api/operator-policies. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "broker/broker.h"
+#include "broker/policy.h"
+#include "broker/table.h"
+#include "broker/vhost.h"
+#include "mgmt/json_table.h"
+#include "mgmt/mgmt_priv.h"
+#include "mgmt/policies.h"
+#include "mgmt/request.h"
+
+json_t *
+policy_value_json(const struct policy *p)
+{
+	return json_pack("{s:o, s:o, s:I, s:s}", "pattern", json_text(span_str(p->pattern_text)),
+	    "definition", json_of_table(table_span(p->definition)), "priority",
+	    (json_int_t)p->priority, "apply-to", policy_apply_to(p));
+}
+
+json_t *
+policy_json(const struct policy *p, bool with_vhost)
+{
+	json_t *j = policy_value_json(p);
+
+	(void)json_object_set_new(j, "name", json_text(span_str(p->name)));
+	if (with_vhost)
+		(void)json_object_set_new(j, "vhost", json_text(span_str(p->vhost->name)));
+	return j;
+}
+
+/* ---- asked for ---- */
+
+static void
+add_all(json_t *list, const struct vhost *vh, enum policy_kind kind)
+{
+	for (const struct policy *p = vh->policies[kind]; p != NULL; p = p->hh.next)
+		(void)json_array_append_new(list, policy_json(p, true));
+}
+
+static void
+list_everywhere(struct request *r, enum policy_kind kind)
+{
+	json_t *list = json_array();
+
+	for (const struct vhost *vh = r->m->broker->vhosts; vh != NULL; vh = vh->hh.next) {
+		if (request_sees(r, vh))
+			add_all(list, vh, kind);
+	}
+	reply_json(r, 200, list);
+}
+
+static void
+list_vhost(struct request *r, enum policy_kind kind)
+{
+	json_t *list = json_array();
+
+	add_all(list, r->vhost, kind);
+	reply_json(r, 200, list);
+}
+
+static void
+get_one(struct request *r, enum policy_kind kind)
+{
+	const struct policy *p = policy_find(r->vhost, kind, request_arg(r, 1));
+
+	if (p == NULL)
+		reply_not_found(r);
+	else
+		reply_json(r, 200, policy_json(p, true));
+}
+
+/* ---- changed ---- */
+
+const char *
+policy_set_json(struct vhost *vh, enum policy_kind kind, struct span name, const json_t *body,
+    bool *is_new, char *buf, size_t n)
+{
+	const json_t *pattern = json_object_get(body, "pattern"),
+	             *definition = json_object_get(body, "definition"),
+	             *priority = json_object_get(body, "priority"),
+	             *apply_to = json_object_get(body, "apply-to");
+	struct policy_spec spec = { .name = name, .pattern = json_span(pattern) };
+	struct table *table;
+	const struct error *e;
+	const char *wrong;
+
+	if (pattern == NULL || definition == NULL) {
+		(void)snprintf(
+		    buf, n, "[{key_missing,%s}]", definition == NULL ? "definition" : "pattern");
+		return buf;
+	}
+	if (!json_is_string(pattern))
+		return "Validation failed\n\npattern should be a string\n";
+	if (priority != NULL && !json_is_integer(priority)) {
+		char *term = json_dumps(priority, JSON_ENCODE_ANY);
+
+		(void)snprintf(buf, n,
+		    "Validation failed\n\npriority should be a number, actually was %.60s%s\n",
+		    term != NULL ? term : "another value",
+		    json_is_real(priority) ? ": only integers are taken" : "");
+		free(term);
+		return buf;
+	}
+	if (apply_to != NULL && !json_is_string(apply_to))
+		return "Validation failed\n\napply-to should be a string\n";
+	if ((wrong = json_to_table(definition, &table)) != NULL) {
+		(void)snprintf(buf, n, "Validation failed\n\ndefinition: %s\n", wrong);
+		return buf;
+	}
+	spec.definition = table;
+	spec.priority = json_integer_value(priority);
+	if (apply_to != NULL)
+		spec.apply_to =
+		    json_string_length(apply_to) > 0 ? json_span(apply_to) : SPAN_LIT("''");
+	e = policy_set(vh, kind, &spec, is_new);
+	table_free(&table);
+	if (e == NULL)
+		return NULL;
+	(void)snprintf(buf, n, "%s", refusal_text(e));
+	return buf;
+}
+
+static void
+put_one(struct request *r, enum policy_kind kind)
+{
+	char buf[POLICY_REASON_MAX];
+	bool is_new;
+	const char *wrong =
+	    policy_set_json(r->vhost, kind, request_arg(r, 1), r->body, &is_new, buf, sizeof buf);
+
+	if (wrong != NULL)
+		reply_bad(r, "%s", wrong);
+	else
+		reply_done(r, is_new ? 201 : 204);
+}
+
+static void
+delete_one(struct request *r, enum policy_kind kind)
+{
+	if (policy_clear(r->vhost, kind, request_arg(r, 1)))
+		reply_done(r, 204);
+	else
+		reply_not_found(r);
+}
+
+/* ---- routes ---- */
+
+#define HANDLERS(name, kind)                          \
+	void route_##name(struct request *r)          \
+	{                                             \
+		list_everywhere(r, kind);             \
+	}                                             \
+	void route_##name##_vhost(struct request *r)  \
+	{                                             \
+		list_vhost(r, kind);                  \
+	}                                             \
+	void route_##name##_get(struct request *r)    \
+	{                                             \
+		get_one(r, kind);                     \
+	}                                             \
+	void route_##name##_put(struct request *r)    \
+	{                                             \
+		put_one(r, kind);                     \
+	}                                             \
+	void route_##name##_delete(struct request *r) \
+	{                                             \
+		delete_one(r, kind);                  \
+	}
+
+HANDLERS(policies, POLICY_USER)
+HANDLERS(operator_policies, POLICY_OPERATOR)
