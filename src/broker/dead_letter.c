@@ -3,7 +3,12 @@
  *
  * At most once, what a classic queue does: the letter goes where its exchange leads now. No exchange, no route, a queue
  * that is full: it is gone, which is counted. At least once (quorum queues that refuse when they are full): it stays on
- * the list until all of its targets take it, and is tried again every second; those behind it wait. */
+ * the list until all of its targets take it, and is tried again every second; those behind it wait.
+ *
+ * Where each of twelve queues sends its dead letters to the other eleven, one message would become a thousand million: the
+ * rule against cycles only says that none dies twice in one queue. So each letter says how many it may be one of
+ * (msg_spread()), and where they would be more than SPREAD_MAX says, it is lost. A client that rejects one, or returns it
+ * too often, begins anew: it does as much work itself. */
 #include "broker/dead_letter.h"
 
 #include <assert.h>
@@ -41,7 +46,8 @@ enum {
 	PROPS_HEAD = 2 + 4, /* flags, length of the headers */
 	SPAN_COST = 4,      /* to go through headers costs this many copied bytes each, */
 	WORK_COST = 256,    /* and a queue that a letter enters, or a match on the way to it */
-	TARGETS = 64
+	TARGETS = 64,
+	SPREAD_MAX = 12 /* 4,096 letters of one message */
 };
 
 struct dead_letters {
@@ -409,12 +415,23 @@ make_letter(
 static void
 lost(struct queue *q, uint64_t *counter, const char *why)
 {
-	static struct log_limit limit = { .burst = 20 };
+	static struct log_limit cycles = { .burst = 20 }, others = { .burst = 20 };
+	bool is_cycle = counter == &q->broker->stats.dead_letter_cycles;
 
 	(*counter)++;
-	if (log_allowed(&limit))
+	if (log_allowed(is_cycle ? &cycles : &others))
 		log_warning(
 		    "a dead letter of queue '%.*s' is lost: %s", (int)q->name_len, q->name, why);
+}
+
+static unsigned
+spread_of(const struct entry *e, uint32_t targets)
+{
+	enum death_reason why = reason_of(e);
+	bool anew = why == DEATH_REJECTED || why == DEATH_DELIVERY_LIMIT;
+	unsigned spread = anew ? 0 : msg_spread(e->m);
+
+	return targets > 1 ? spread + 32 - (unsigned)__builtin_clz(targets - 1) : spread;
 }
 
 /* The queues that it may enter: `to` has room for all of the route. Returns how many. */
@@ -431,7 +448,9 @@ choose(struct queue *q, const struct route *route, struct span headers, enum dea
 	for (uint32_t i = 0; i < route->count; i++) {
 		struct queue *target = route->queue[i];
 
-		if (death_is_cycle(&path, span_of(target->name, target->name_len)))
+		/* As many tables as there is room for: where it died before is no longer known. */
+		if (path.n >= DEATH_EVENTS_MAX ||
+		    death_is_cycle(&path, span_of(target->name, target->name_len)))
 			lost(q, &q->broker->stats.dead_letter_cycles, "it would go round for ever");
 		else
 			to[n++] = target;
@@ -465,31 +484,6 @@ forward(struct queue *q, const struct entry *e, struct msg *m, const struct rout
 		(void)store_end(b->store);
 }
 
-/* False: some target does not take it, and it has to wait. */
-static bool
-send_routed(struct dead_letters *d, const struct entry *e, struct msg *m, const struct route *route)
-{
-	struct queue *few[TARGETS], *q = d->queue;
-	struct route to = *route;
-	struct props pr;
-	bool done = true;
-	int bad = props_scan(msg_props(m), &pr);
-
-	assert(bad == 0);
-	to.queue = route->count > TARGETS ? xmalloc(route->count * sizeof *to.queue) : few;
-	to.count = choose(q, route, pr.headers, reason_of(e), to.queue);
-	if (d->keeps && !q->is_deleted &&
-	    (to.count + to.delays == 0 || any_refuses(to.queue, to.count, m))) {
-		msg_unref(&m);
-		done = false;
-	} else {
-		forward(q, e, m, &to);
-	}
-	if (to.queue != few)
-		free(to.queue);
-	return done;
-}
-
 /* `for_good`: to wait would not help. */
 static bool
 lose(struct dead_letters *d, const struct entry *e, bool for_good, const char *why)
@@ -502,6 +496,37 @@ lose(struct dead_letters *d, const struct entry *e, bool for_good, const char *w
 	if (seq_of(e) != 0)
 		queue_entry_gone(q, e, ACK_DROPPED);
 	return true;
+}
+
+/* False: some target does not take it, and it has to wait. */
+static bool
+send_routed(struct dead_letters *d, const struct entry *e, struct msg *m, const struct route *route)
+{
+	struct queue *few[TARGETS], *q = d->queue;
+	struct route to = *route;
+	struct props pr;
+	bool done = true;
+	int bad = props_scan(msg_props(m), &pr);
+	uint32_t targets;
+
+	assert(bad == 0);
+	to.queue = route->count > TARGETS ? xmalloc(route->count * sizeof *to.queue) : few;
+	to.count = choose(q, route, pr.headers, reason_of(e), to.queue);
+	targets = to.count + to.delays;
+	msg_set_spread(m, spread_of(e, targets));
+	if (targets > 1 && msg_spread(m) > SPREAD_MAX) {
+		msg_unref(&m);
+		done = lose(d, e, true, "one message has become too many dead letters");
+	} else if (d->keeps && !q->is_deleted &&
+	           (targets == 0 || any_refuses(to.queue, to.count, m))) {
+		msg_unref(&m);
+		done = false;
+	} else {
+		forward(q, e, m, &to);
+	}
+	if (to.queue != few)
+		free(to.queue);
+	return done;
 }
 
 /* False: it has to wait. */

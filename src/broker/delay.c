@@ -336,6 +336,7 @@ publish_due(struct delay *d, struct next *n)
 		return false;
 	e = take_next(n);
 	m->flags = e.m->flags & MSG_PERSISTENT;
+	msg_set_spread(m, msg_spread(e.m));
 	m->prio = e.m->prio;
 	if (r == NULL)
 		log_warning(

@@ -26,7 +26,8 @@ struct msg_piece {	/* a part of a long body */
 enum {
 	MSG_PERSISTENT = 1,
 	MSG_DELAYED = 2,	/* it waits in an x-delayed-message exchange */
-	MSG_SHARES = 4	/* msg.c's: `rest` is another message's, of which we hold a reference */
+	MSG_SHARES = 4,	/* msg.c's: `rest` is another message's, of which we hold a reference */
+	MSG_SPREAD_SHIFT = 3, MSG_SPREAD_TOP = 31	/* the other bits: msg_spread() */
 };
 
 struct msg {
@@ -69,6 +70,23 @@ msg_unref(struct msg **mp)
 	*mp = NULL;
 	if (--m->refs == 0)
 		msg_destroy(m);
+}
+
+/* Of a dead letter: it and its kin, all from one message that a client had a hand in, are at most two to the power of this.
+ * Survives with the message. See dead_letter.c. */
+static inline unsigned
+msg_spread(const struct msg *m)
+{
+	return m->flags >> MSG_SPREAD_SHIFT;
+}
+
+/* Before it is routed. */
+static inline void
+msg_set_spread(struct msg *m, unsigned spread)
+{
+	if (spread > MSG_SPREAD_TOP)
+		spread = MSG_SPREAD_TOP;
+	m->flags = (uint8_t)((m->flags & ((1 << MSG_SPREAD_SHIFT) - 1)) | spread << MSG_SPREAD_SHIFT);
 }
 
 static inline struct span

@@ -100,6 +100,7 @@ on_make(void *arg UNUSED, const struct op_msg *o)
 	m->flags = (o->flags & MSG_FLAG_PERSISTENT ? MSG_PERSISTENT : 0) |
 	           (o->due_ms != 0 ? MSG_DELAYED : 0);
 	m->prio = o->prio;
+	msg_set_spread(m, o->spread);
 	if (o->body.n > BODY_IN_WIRE && !msg_try_append(m, &last, o->body.p, o->body.n, o->body.n))
 		msg_unref(&m);
 	return m;
@@ -148,6 +149,7 @@ on_describe(const void *item, struct op_msg *o)
 	o->item = m;
 	o->flags = m->flags & MSG_PERSISTENT ? MSG_FLAG_PERSISTENT : 0;
 	o->prio = m->prio;
+	o->spread = (uint8_t)msg_spread(m);
 	o->arrived_ms = m->arrived_ms;
 	o->expires_ms = 0;
 	o->due_ms = unlikely(m->flags & MSG_DELAYED) ? delay_due_ms(m) : 0;

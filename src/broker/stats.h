@@ -29,7 +29,7 @@
 	X(dropped_maxlen, COUNTER, "messages dropped because their queue held too many")          \
 	X(refused, COUNTER, "messages refused by a queue that was full")                          \
 	X(dead_lettered, COUNTER, "messages sent on to a dead letter exchange")                   \
-	X(dead_letters_lost, COUNTER, "dead letters dropped: no such exchange, or no queue for it") \
+	X(dead_letters_lost, COUNTER, "dead letters dropped: no exchange or queue for them, or too many of one message") \
 	X(dead_letters_late, COUNTER, "times that a publishing channel waited for dead letters to be sent") \
 	X(dead_letter_cycles, COUNTER, "dead letters not put into a queue where they died before") \
 	X(duplicates, COUNTER, "messages that a queue or exchange dropped as duplicates")         \

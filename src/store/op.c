@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Bytes of operations. Layouts (all little-endian, lengths in bytes):
  *	header	kind 1, version 1, flags 2, length 4
- *	MSG	targets 4, flags 1, prio 1, redelivered 1, zero 1, arrived 8, expires 8, due 8, deliveries 4,
+ *	MSG	targets 4, flags 1, prio 1, redelivered 1, spread 1 (was a zero once), arrived 8, expires 8, due 8, deliveries 4,
  *		acquired 4, names length 4, props length 4, body size 8; targets (queue 8, seq 8, lane 4); names;
  *		props; body
  *	ACK	queue 8, lane 4, reason 4, count 8, bytes 8, ranges 4, zero 4; ranges (first 8, last 8)
@@ -111,7 +111,7 @@ op_msg_encode(const struct op_msg *m, uint8_t *to)
 	*p++ = m->flags;
 	*p++ = m->prio;
 	*p++ = m->state.redelivered;
-	*p++ = 0;
+	*p++ = m->spread;
 	p = put64(p, m->arrived_ms);
 	p = put64(p, m->expires_ms);
 	p = put64(p, m->due_ms);
@@ -337,6 +337,7 @@ op_msg_decode(struct span body, struct op_msg *out)
 	m.flags = p[4];
 	m.prio = p[5];
 	m.state.redelivered = p[6] != 0;
+	m.spread = p[7];
 	m.arrived_ms = get64(p + 8);
 	m.expires_ms = get64(p + 16);
 	m.due_ms = get64(p + 24);

@@ -56,7 +56,7 @@ struct op_msg {
 	const struct op_target *target;	/* encode only; decode: see op_msg_target */
 	uint32_t targets;
 	uint64_t arrived_ms, expires_ms, due_ms;	/* 0: none */
-	uint8_t flags, prio;
+	uint8_t flags, prio, spread;	/* spread: the owner's */
 	struct op_state state;		/* of all targets alike */
 	struct span names;		/* exchange and routing key as two short strings */
 	struct span props;		/* raw, as in the content header behind the body size */

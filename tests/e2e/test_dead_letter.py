@@ -211,3 +211,31 @@ def test_a_flood_waits_for_its_dead_letters(node, how):
     wait_for(lambda: chan.counts("dead")[0] == 10, what="the dead letters")
     this.await_log("queue 'q' gives up messages faster than they can be sent on")
     chan.conn.close()
+
+
+@pytest.mark.parametrize("ttl", [0, 20])
+def test_one_message_does_not_become_a_thousand_million(node, ttl):
+    """Twelve queues, each of which sends its dead letters to the other eleven."""
+    this = node()
+    chan = this.raw().channel()
+    chan.exchange("x", "fanout", durable=True)
+    for i in range(12):
+        declare(chan, "q%d" % i, x_message_ttl=ttl, x_dead_letter_exchange="x")
+        chan.bind("q%d" % i, "x")
+    before = this.status("RssAnon")
+    chan.publish("x", "", b"x" * 1000, delivery_mode=2)
+    other, took = this.raw().channel(), []
+
+    def is_over():
+        start = time.monotonic()
+        other.sync()
+        took.append(time.monotonic() - start)
+        counters = this.overview()["hermes"]["counters"]
+        return counters["dead_letters_lost"] > 0 and counters["dead_letters"] + counters["messages_ready"] == 0
+    wait_for(is_over, 20 * SLOW, "the end of it")
+    counters = this.overview()["hermes"]["counters"]
+    assert 1000 < counters["dead_lettered"] <= 12 * 4096
+    if SLOW == 1:
+        assert sorted(took)[int(len(took) * .99)] < .05
+        assert this.status("RssAnon") < before + (64 << 10)
+    this.await_log("is lost: one message has become too many dead letters")

@@ -39,6 +39,7 @@ message(void)
 		.due_ms = 3000,
 		.flags = MSG_FLAG_PERSISTENT | MSG_FLAG_COPY,
 		.prio = 9,
+		.spread = 11,
 		.state = { true, 5, 6 },
 		.names = SPAN_LIT("\x02"
 		                  "ex"
@@ -65,7 +66,7 @@ START_TEST(msg)
 		          t.lane == targets[i].lane);
 	}
 	ck_assert(d.arrived_ms == 1000 && d.expires_ms == 2000 && d.due_ms == 3000);
-	ck_assert(d.flags == m.flags && d.prio == 9 && d.body_size == 5);
+	ck_assert(d.flags == m.flags && d.prio == 9 && d.spread == 11 && d.body_size == 5);
 	ck_assert(d.state.redelivered && d.state.deliveries == 5 && d.state.acquired == 6);
 	ck_assert(
 	    span_eq(d.names, m.names) && span_eq(d.props, m.props) && span_eq(d.body, m.body));

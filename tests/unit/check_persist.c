@@ -86,6 +86,7 @@ START_TEST(a_message_comes_back_as_it_was)
 	struct op op;
 	int error = 0;
 
+	msg_set_spread(m, 9);
 	persist_store_ops.describe(m, &o);
 	ck_assert_uint_eq(o.expires_ms, 12345 + 250);
 	o.target = &target;
@@ -102,7 +103,7 @@ START_TEST(a_message_comes_back_as_it_was)
 	ck_assert_uint_eq(back->body_size, m->body_size);
 	ck_assert_uint_eq(back->arrived_ms, 12345);
 	ck_assert_uint_eq(back->prio, 7);
-	ck_assert_uint_eq(back->flags, MSG_PERSISTENT);
+	ck_assert_uint_eq(back->flags, m->flags);
 	ck_assert_int_eq(back->rest == NULL, m->rest == NULL);
 	ck_assert_mem_eq(back->wire, m->wire, m->meta_len);
 	if (m->rest == NULL && m->body_size > 0)
