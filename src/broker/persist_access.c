@@ -366,13 +366,21 @@ link_parameter(struct broker *b, uint64_t id, struct span state)
 	return true;
 }
 
-/* What a new broker made for itself was only for the case that the store has nothing. */
+/* The vhost that a new broker made for itself. Versions that kept no accounts did not keep it either: what is in the store
+ * under its name belongs to it. */
 static void
-forget_defaults(struct broker *b)
+keep_first_vhost(struct broker *b, const char *name)
 {
-	users_free(b);
-	while (b->vhosts != NULL)
-		vhost_drop(b->vhosts);
+	struct vhost *vh = vhost_add(b, name);
+	const struct vhost *old;
+
+	if (vh == NULL)
+		return;
+	vh->since = 0;
+	TAILQ_FOREACH (old, &b->gone_vhosts, gone_link)
+		if (strcmp(old->name, name) == 0)
+			vh->since = vh->id;
+	persist_vhost(vh);
 }
 
 static void
@@ -385,30 +393,26 @@ void
 persist_link_vhosts(struct broker *b)
 {
 	bool has_users = false;
+	char *first = xstrdup(b->vhosts->name);
 
+	/* What it has made for itself was only for the case that the store has nothing. */
 	store_each_object(b->store, OBJECT_USER, has_one, &has_users);
-	if (has_users)
-		forget_defaults(b);
+	users_free(b);
+	while (b->vhosts != NULL)
+		vhost_drop(b->vhosts);
 	(void)link_kind(b, OBJECT_VHOST, "vhost", link_vhost);
+	if (!has_users)
+		keep_first_vhost(b, first);
+	free(first);
 }
 
 void
 persist_link_access(struct broker *b)
 {
-	bool is_first;
-
 	(void)link_kind(b, OBJECT_PARAMETER, "parameter", link_parameter);
-	is_first = link_kind(b, OBJECT_USER, "user", link_user) == 0;
-	if (!is_first) {
-		(void)link_kind(b, OBJECT_PERMISSION, "permission", link_permission);
-		users_go_on(b);
-		return;
-	}
-	/* What it begins with gets ids that nothing in the store has. */
-	users_free(b);
-	for (struct vhost *vh = b->vhosts; vh != NULL; vh = vh->hh.next)
-		persist_vhost(vh);
-	users_begin(b);
+	(void)link_kind(b, OBJECT_USER, "user", link_user);
+	(void)link_kind(b, OBJECT_PERMISSION, "permission", link_permission);
+	users_go_on(b);
 }
 
 void

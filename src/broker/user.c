@@ -74,8 +74,8 @@ user_fill(struct user *u, const struct user_spec *spec)
 	return NULL;
 }
 
-const struct error *
-user_set(struct broker *b, const struct user_spec *spec, bool *created)
+static const struct error *
+set(struct broker *b, const struct user_spec *spec, bool is_default, bool *created)
 {
 	const struct error *e = name_check("a user name", spec->name);
 	struct user *u = user_find(b, spec->name);
@@ -93,11 +93,17 @@ user_set(struct broker *b, const struct user_spec *spec, bool *created)
 			user_drop(u);
 		return e;
 	}
-	u->is_default = false;
+	u->is_default = is_default;
 	persist_user(u);
 	if (created != NULL)
 		*created = is_new;
 	return NULL;
+}
+
+const struct error *
+user_set(struct broker *b, const struct user_spec *spec, bool *created)
+{
+	return set(b, spec, false, created);
 }
 
 /* ---- the end ---- */
@@ -246,11 +252,9 @@ add_administrator(struct broker *b, const char *name, const char *password, bool
 	const struct error *e;
 
 	password_make(&p, kind, span_str(password), PASSWORD_COST);
-	e = user_set(b, &spec, NULL);
+	e = set(b, &spec, true, NULL);
 	if (e != NULL)
 		log_error("user '%s': %s", name, e->text);
-	else
-		user_find(b, spec.name)->is_default = true;
 }
 
 void
@@ -299,11 +303,10 @@ users_go_on(struct broker *b)
 	struct user *u, *next;
 	bool others = others_are_there(b);
 
-	if (cfg->default_user == NULL) {
-		if (b->users == NULL)
-			users_begin(b);
+	if (b->users == NULL)
+		users_begin(b);
+	if (cfg->default_user == NULL)
 		return;
-	}
 	HASH_ITER(hh, b->users, u, next)
 	{
 		if (u->is_default && strcmp(u->name, cfg->default_user) != 0) {

@@ -6,7 +6,10 @@
 
 #include "broker/binding.h"
 #include "broker/exchange.h"
+#include "broker/parameter.h"
+#include "broker/topic_permission.h"
 #include "tests/unit/persist_world.h"
+#include "tests/unit/user_world.h"
 
 static struct node n;
 
@@ -56,10 +59,16 @@ START_TEST(put_again_from_memory)
 	};
 	struct exchange *x = NULL;
 	struct vhost *vh;
+	struct user *u;
 	uint32_t file;
 
 	node_init(&n);
 	vh = vhost_add(n.w.broker, "v");
+	u = user_add(n.w.broker, "u", "p", "", false);
+	ck_assert_ptr_null(permission_set(u, vh, "a", "b", "c"));
+	ck_assert_ptr_null(topic_permission_set(u, vh, SPAN_LIT("amq.topic"), "", "", NULL));
+	ck_assert_ptr_null(
+	    parameter_set(n.w.broker, vh, SPAN_LIT("c"), SPAN_LIT("p"), SPAN_LIT("1"), NULL));
 	ck_assert_ptr_null(exchange_declare(n.w.vhost, &xs, &x));
 	ck_assert_ptr_null(binding_add(x, node_queue(&n, "q", true), NULL, SPAN_LIT("a.#"), NULL));
 	for (uint64_t k = 0; k < 10; k++)
@@ -76,6 +85,11 @@ START_TEST(put_again_from_memory)
 	ck_assert_uint_eq(n.w.broker->stats.bindings, 1);
 	vh = vhost_find(n.w.broker, SPAN_LIT("v"));
 	ck_assert_ptr_nonnull(vh);
+	u = user_find(n.w.broker, SPAN_LIT("u"));
+	ck_assert_ptr_nonnull(u);
+	ck_assert_ptr_nonnull(permission_find(u, vh));
+	ck_assert_ptr_nonnull(u->topic_permissions);
+	ck_assert_ptr_nonnull(vh->parameters);
 	x = exchange_find(n.w.vhost, SPAN_LIT("x"));
 	ck_assert_ptr_nonnull(x);
 	ck_assert_uint_eq(x->binding_count, 1);

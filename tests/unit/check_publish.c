@@ -5,6 +5,7 @@
 
 #include "broker/client.h"
 #include "broker/permission.h"
+#include "broker/topic_permission.h"
 #include "broker/user.h"
 #include "route_world.h"
 #include "tests/unit/user_world.h"
@@ -207,6 +208,38 @@ START_TEST(test_permission)
 }
 END_TEST
 
+/* Topic permissions are asked for each new key, those of CC and BCC too, and a change counts at once. */
+START_TEST(test_topic_permission)
+{
+	struct span with_cc = SPAN_LIT("\x20\0\0\0\0\x0e\2CCA\0\0\0\6S\0\0\0\1r"),
+	            with_bcc = SPAN_LIT("\x20\0\0\0\0\x0f\3BCCA\0\0\0\6S\0\0\0\1r");
+	const char *refused =
+	    "ACCESS_REFUSED - access to topic 'r' in exchange 'amq.topic' in vhost "
+	    "'test' refused for user 'joe'";
+	const struct error *e;
+
+	ck_assert_int_eq(plain("amq.topic", "r"), 0);
+	ck_assert_ptr_null(
+	    topic_permission_set(user, w.vh, SPAN_LIT("amq.topic"), "^a", ".*", NULL));
+	ck_assert_int_eq(publish("amq.topic", "r", SPAN_LIT("\0\0"), &e), -1);
+	ck_assert_str_eq(e->text, refused);
+	for (int i = 0; i < 3; i++) {
+		ck_assert_int_eq(plain("amq.topic", "a"), 0);
+		ck_assert_int_eq(publish("amq.topic", "a", with_cc, &e), -1);
+		ck_assert_str_eq(e->text, refused);
+		ck_assert_int_eq(publish("amq.topic", "a", with_bcc, &e), -1);
+		ck_assert_int_eq(publish("amq.fanout", "r", with_cc, &e), 0);
+		ck_assert_int_eq(publish("amq.topic", "r", SPAN_LIT("\0\0"), &e), -1);
+	}
+	topic_permission_clear(topic_permission_find(user, w.vh, SPAN_LIT("amq.topic")));
+	ck_assert_int_eq(publish("amq.topic", "r", with_cc, &e), 0);
+	ck_assert_int_eq(plain("amq.topic", "a"), 0);
+	ck_assert_ptr_null(
+	    topic_permission_set(user, w.vh, SPAN_LIT("amq.topic"), "^b", ".*", NULL));
+	ck_assert_int_eq(publish("amq.topic", "a", SPAN_LIT("\0\0"), &e), -1); /* not by memory */
+}
+END_TEST
+
 START_TEST(test_memo_follows_changes)
 {
 	struct exchange *x = world_exchange(&w, "x", "direct", false, NULL);
@@ -315,6 +348,7 @@ main(void)
 	tcase_add_test(t, test_impersonator);
 	tcase_add_test(t, test_due);
 	tcase_add_test(t, test_permission);
+	tcase_add_test(t, test_topic_permission);
 	tcase_add_test(t, test_memo_follows_changes);
 	tcase_add_test(t, test_memo_default_exchange);
 	tcase_add_test(t, test_memo_compares_all);
