@@ -14,10 +14,12 @@
 #include "base/mem.h"
 
 static void on_cancelled(struct consumer *k);
+static void describe(const struct session *s, struct session_info *out);
 
 const struct session_ops channel_session_ops = {
 	.deliver = delivery_write,
 	.cancelled = on_cancelled,
+	.describe = describe,
 };
 
 struct channel *
@@ -142,6 +144,7 @@ channel_send_confirms(struct channel *ch)
 	while (!c->client.output_full && confirm_take(&ch->confirms, &out)) {
 		write_confirm(ch, &out);
 		c->amqp->broker->stats.confirm += out.count;
+		SESSION_COUNT(&ch->session, confirm, out.count);
 		connection_check_output(c, cfg->output, cfg->output_max);
 	}
 }
@@ -160,4 +163,21 @@ on_cancelled(struct consumer *k)
 
 	if (ch->state == CHANNEL_OPEN && !ch->is_ended && ch->conn->client.cancel_notify)
 		park_behind_answer(ch, AMQP_BASIC_CANCEL_METHOD, &args);
+}
+
+static void
+describe(const struct session *s, struct session_info *out)
+{
+	const struct channel *ch = (const struct channel *)(const void *)s;
+
+	*out = (struct session_info){
+		.number = ch->id,
+		.confirms = ch->mode == MODE_CONFIRM,
+		.transactional = ch->mode == MODE_TX,
+		.is_parked = ch->is_parked,
+		.uncommitted = ch->tx != NULL ? tx_publishes(ch->tx) : 0,
+		.acks_uncommitted = ch->tx != NULL ? tx_settlements(ch->tx) : 0,
+	};
+	if (ch->mode == MODE_CONFIRM)
+		out->unconfirmed = ch->confirms.next - ch->confirms.low;
 }

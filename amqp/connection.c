@@ -32,6 +32,10 @@ static void on_room(void *conn);
 static void on_end(void *conn, enum transport_end why, int err);
 static void on_unref(void *piece);
 
+static void client_moved(const struct client *client, struct traffic_stats *out, uint64_t *pending);
+
+static const struct client_ops client_ops = { .traffic = client_moved };
+
 static const struct transport_ops transport_ops = {
 	.on_bytes = connection_on_bytes,
 	.on_room = on_room,
@@ -86,9 +90,11 @@ connection_new(struct amqp *a, int fd)
 
 	c->amqp = a;
 	c->io = transport_new(a->loop, fd, &transport_ops, c, tail_max, cfg->output / 2);
-	transport_set_stranger(c->io, true); /* until it has logged in: a wrong password costs us a hash */
+	transport_set_stranger(
+	    c->io, true); /* until it has logged in: a wrong password costs us a hash */
 	set_addresses(c);
 	client_init(&c->client, a->broker);
+	c->client.ops = &client_ops;
 	c->client.connected_at_ms = a->loop->now_ms;
 	c->payload_max = CONN_EARLY_PAYLOAD;
 	c->refusals.burst = CONN_OWN_REFUSALS;
@@ -201,6 +207,7 @@ connection_finish(struct connection *c, bool flush, const char *reason)
 		return;
 	connection_end_sessions(c);
 	connection_timer_stop(c);
+	client_end_traffic(&c->client);
 	connection_set_state(c, CONN_CLOSED);
 	c->is_deaf = true;
 	login_cancel(&c->login);
@@ -215,6 +222,28 @@ connection_finish(struct connection *c, bool flush, const char *reason)
 	LIST_REMOVE(c, link);
 	LIST_INSERT_HEAD(&a->dead, c, link);
 	a->connection_count--;
+}
+
+/* --- what the record of the client is asked -------------------------------------------------------- */
+
+static struct connection *
+connection_of(const struct client *client)
+{
+	return container_of((uintptr_t)client, struct connection, client);
+}
+
+static void
+client_moved(const struct client *client, struct traffic_stats *out, uint64_t *pending)
+{
+	const struct transport *t = connection_of(client)->io;
+
+	*out = (struct traffic_stats){
+		.recv_oct = t->bytes_in,
+		.recv_cnt = t->reads,
+		.send_oct = t->bytes_out,
+		.send_cnt = t->writes,
+	};
+	*pending = t->pending;
 }
 
 /* --- the transport's calls ------------------------------------------------------------------------ */

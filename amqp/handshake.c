@@ -320,6 +320,10 @@ connection_start_ok(const struct method_call *call)
 		.loopback = c->client.loopback };
 
 	c->mechanism = mechanisms[i].name;
+	/* no longer than CONN_EARLY_PAYLOAD; what cannot be kept is not shown */
+	if (c->client.properties == NULL &&
+	    table_from_amqp(&args->client_properties, &c->client.properties) == 0)
+		mem_add(MEM_TOPOLOGY, table_size(c->client.properties));
 	u = login_begin(c->client.broker, &who, on_login, c, &c->login, &why);
 	if (c->login != NULL) {
 		free(c->login_name);

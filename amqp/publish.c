@@ -261,9 +261,11 @@ channel_unroutable(struct channel *ch, struct msg *m, bool mandatory)
 
 	if (mandatory) {
 		stats->return_unroutable++;
+		SESSION_COUNT(&ch->session, return_unroutable, 1);
 		delivery_write_return(ch, m);
 	} else if (!reply_to_is_address(msg_key(m))) {
 		stats->drop_unroutable++;
+		SESSION_COUNT(&ch->session, drop_unroutable, 1);
 	}
 }
 
@@ -297,6 +299,7 @@ hand_on(
 
 	if (ch->mode == MODE_TX)
 		return tx_publish(ch, m, route, due_ms, mandatory);
+	publish_count(&ch->session, ch->memo->named, queues);
 	if (unlikely(queues == 0) && route->delays == 0)
 		channel_unroutable(ch, m, mandatory);
 	outcome = publish_deliver(b, m, route, due_ms, &wait);

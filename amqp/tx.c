@@ -19,6 +19,7 @@
 #include "amqp/method.h"
 #include "amqp/park.h"
 #include "base/mem.h"
+#include "broker/exchange.h"
 #include "broker/delay.h"
 #include "broker/exchange.h"
 #include "broker/queue.h"
@@ -201,6 +202,7 @@ commit_publish(
 	struct store_wait wait;
 	uint64_t due_ms = p->due_ms != 0 ? p->due_ms + (b->now_ms - p->came_ms) : 0;
 	struct msg *m = p->m;
+	struct exchange *named;
 
 	p->m = NULL;
 	route->count = route->delays = 0;
@@ -216,6 +218,9 @@ commit_publish(
 		if (q != NULL)
 			route->queue[route->count++] = q;
 	}
+	named = exchange_find(ch->session.client->vhost, msg_exchange(m));
+	if (named != NULL)
+		publish_count(&ch->session, named, route->count);
 	if (route->count + route->delays == 0)
 		channel_unroutable(ch, m, p->mandatory);
 	if (publish_deliver(b, m, route, due_ms, &wait) == PUBLISH_REFUSED)
@@ -224,6 +229,18 @@ commit_publish(
 		channel_note_lag(ch, b, wait);
 	if (wait.lsn > repeated->lsn) /* of a message in the open record it is 0 */
 		*repeated = wait;
+}
+
+uint32_t
+tx_publishes(const struct tx *tx)
+{
+	return tx->publish_count;
+}
+
+uint32_t
+tx_settlements(const struct tx *tx)
+{
+	return tx->set.count;
 }
 
 /* All of it is one record of the store: after a crash it is there or it is not. */

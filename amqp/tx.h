@@ -29,6 +29,9 @@ const struct error *tx_publish(struct channel *ch, struct msg *m, const struct r
     uint64_t due_ms, bool mandatory) MUSTUSE;
 const struct error *tx_settle(
     struct channel *ch, uint64_t tag, bool multiple, enum settle how) MUSTUSE;
+/* What a commit would publish and settle. */
+uint32_t tx_publishes(const struct tx *tx);
+uint32_t tx_settlements(const struct tx *tx);
 /* What commit-ok has to wait for. */
 struct store_wait tx_commit(struct channel *ch) MUSTUSE;
 

@@ -5,6 +5,7 @@
 
 #include "base/config.h"
 #include "base/mem.h"
+#include "broker/broker.h"
 #include "mgmt/dispatch.h"
 #include "mgmt/http.h"
 #include "mgmt/mgmt_priv.h"
@@ -35,6 +36,7 @@ mgmt_start(struct loop *l, struct broker *b, const struct config *cfg,
 	m->throttle = throttle_new();
 	m->http = http_new(l, on_request, m);
 	rates_init(&m->rates, b, l->wheel, l->now_ms);
+	series_start(b);
 	for (uint32_t i = 0; i < cfg->management_listen.count; i++) {
 		if (http_listen(
 		        m->http, cfg, cfg->management_listen.item[i], cfg->management_port, error))
@@ -77,6 +79,7 @@ mgmt_stop(struct mgmt **mp)
 	snapshot_stop(m);
 	requests_stop(m);
 	rates_fini(&m->rates);
+	series_stop(m->broker);
 	http_free(&m->http);
 	web_sessions_free(&m->sessions);
 	throttle_free(&m->throttle);

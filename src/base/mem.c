@@ -234,6 +234,7 @@ mem_kind_name(enum mem_kind kind)
 		[MEM_TOPOLOGY] = "topology",
 		[MEM_JOURNAL] = "journal",
 		[MEM_WINDOWS] = "windows",
+		[MEM_SAMPLES] = "samples",
 	};
 
 	assert(kind < MEM_KINDS);

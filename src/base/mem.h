@@ -52,6 +52,7 @@ enum mem_kind {
 	MEM_TOPOLOGY, /* what clients declared: queues, exchanges, bindings, consumers */
 	MEM_JOURNAL,  /* records that are not written yet */
 	MEM_WINDOWS,  /* keys that deduplication remembers */
+	MEM_SAMPLES,  /* what counters were a while ago, for rates (broker/series) */
 	MEM_KINDS
 };
 extern uint64_t mem_held[MEM_KINDS];

@@ -54,6 +54,9 @@ broker_new(const struct config *cfg, struct wheel *wheel, uint64_t now_ms)
 	TAILQ_INIT(&b->queues);
 	TAILQ_INIT(&b->chained);
 	TAILQ_INIT(&b->delay_work);
+	series_list_init(&b->series);
+	series_init(&b->series, &b->node, SERIES_NODE, now_ms);
+	series_is_old(&b->node);
 	b->spill.least = UINT64_MAX;
 	b->retention_ms = (uint64_t)cfg->retention_hours * 3600 * 1000;
 	memory_init(&b->memory, cfg->memory_limit);
@@ -152,6 +155,8 @@ broker_free(struct broker **bp)
 	assert(TAILQ_EMPTY(&b->untidy) && b->refusing == 0);
 	assert(TAILQ_EMPTY(&b->dead) && TAILQ_EMPTY(&b->dead_waiting));
 	assert(TAILQ_EMPTY(&b->queues) && TAILQ_EMPTY(&b->chained));
+	series_fini(&b->series, &b->node);
+	series_list_fini(&b->series);
 	free(b->place);
 	free(b->choice);
 	route_fini();

@@ -13,6 +13,7 @@
 
 #include "base/wheel.h"
 #include "broker/memory.h"
+#include "broker/series.h"
 #include "broker/stats.h"
 
 struct config;
@@ -95,6 +96,10 @@ struct broker {
 		bool is_on;
 		struct queue *next;	/* borrowed: in queues; NULL: they all know */
 	} policy_walk;
+	struct series_list series;	/* what is sampled, all of it: borrowed */
+	struct series node;		/* of stats */
+	struct message_stats no_stats;	/* what belongs to no vhost is counted here, and nobody looks */
+	struct queue_depth no_depth;
 	struct memory memory;
 	struct broker_stats stats;
 	bool closing;			/* maintenance or stop: nothing new is accepted */

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "broker/broker.h"
 #include "broker/queue.h"
+#include "broker/table.h"
 #include "broker/user.h"
 #include "broker/vhost.h"
 
@@ -36,6 +37,7 @@ client_init(struct client *c, struct broker *b)
 	b->stats.connections++;
 	b->stats.connections_opened++;
 	c->who.connection = c->id;
+	series_init(&b->series, &c->series, SERIES_CONNECTION, b->now_ms);
 	name_peer(c);
 }
 
@@ -116,6 +118,8 @@ client_fini(struct client *c)
 {
 	assert(LIST_EMPTY(&c->sessions));
 	client_drop_exclusive(c);
+	client_end_traffic(c);
+	series_fini(&c->broker->series, &c->series);
 	TAILQ_REMOVE(&c->broker->clients, c, link);
 	if (c->is_forced)
 		TAILQ_REMOVE(&c->broker->forced, c, forced_link);
@@ -130,7 +134,68 @@ client_fini(struct client *c)
 	free(c->version);
 	free(c->platform);
 	free(c->mechanism);
+	mem_sub(MEM_TOPOLOGY, table_size(c->properties));
+	table_free(&c->properties);
 	c->name = c->product = c->version = c->platform = c->mechanism = NULL;
+}
+
+void
+client_traffic(struct client *c, struct traffic_stats *out, uint64_t *send_pend)
+{
+	uint64_t pending = 0;
+
+	*out = c->counted;
+	if (c->ops != NULL)
+		c->ops->traffic(c, out, &pending);
+	if (send_pend != NULL)
+		*send_pend = pending;
+	if (c->vhost == NULL)
+		return;
+#define X(name, kind, help) c->vhost->traffic.name += out->name - c->counted.name;
+	TRAFFIC_STATS(X)
+#undef X
+	c->counted = *out;
+}
+
+void
+client_end_traffic(struct client *c)
+{
+	struct traffic_stats last;
+
+	client_traffic(c, &last, NULL);
+	c->ops = NULL;
+}
+
+const char *
+client_name(const struct client *c, char buf[CLIENT_NAME])
+{
+	snprintf(buf, CLIENT_NAME, "%s:%u -> %s:%u", c->peer_host, c->peer_port, c->host, c->port);
+	return buf;
+}
+
+struct client *
+client_find(const struct broker *b, struct span name)
+{
+	char text[CLIENT_NAME];
+	struct client *c;
+
+	TAILQ_FOREACH (c, &b->clients, link) {
+		if (span_is(name, client_name(c, text)))
+			break;
+	}
+	return c;
+}
+
+struct client *
+client_find_id(const struct broker *b, uint64_t id)
+{
+	struct client *c;
+
+	TAILQ_FOREACH (c, &b->clients, link) {
+		if (c->id == id)
+			break;
+	}
+	return c;
 }
 
 void

@@ -8,16 +8,27 @@
 #include <sys/queue.h>
 
 #include "base/attr.h"
+#include "base/bytes.h"
 #include "base/log.h"
+#include "broker/series.h"
+#include "broker/stats.h"
 
 struct broker;
+struct client;
 struct queue;
 struct session;
+struct table;
 struct user;
 struct vhost;
 
 LIST_HEAD(session_list, session);
 LIST_HEAD(owned_queue_list, queue);
+
+/* What amqp/ does for others with a client's connection. */
+struct client_ops {
+	/* what its socket has moved so far; *pending: bytes that wait to be sent */
+	void (*traffic)(const struct client *c, struct traffic_stats *out, uint64_t *pending);
+};
 
 struct client {
 	struct broker *broker;			/* borrowed */
@@ -35,11 +46,15 @@ struct client {
 	char *name, *product, *version, *platform, *mechanism;	/* owned, may be NULL; what the client says of itself */
 	uint32_t frame_max, heartbeat_s;
 	uint16_t channel_max;
+	const struct client_ops *ops;		/* NULL: nobody serves it (any more) */
+	struct traffic_stats counted;		/* of these, what the vhost has been told */
+	struct table *properties;		/* owned, may be NULL: client-properties of connection.start-ok */
 	const char *state;			/* static text: "starting", "running", "blocked", "closing" */
 	struct session_list sessions;		/* borrowed: open channels */
 	struct owned_queue_list exclusive;	/* borrowed: exclusive queues, deleted with the client */
 	char *close_reason;			/* owned: it is to be closed; NULL: it is not */
 	TAILQ_ENTRY(client) link, forced_link;
+	struct series series;
 	struct log_who who;			/* for log lines; kept by client.c */
 	char who_peer[80];
 };
@@ -58,6 +73,17 @@ void client_set_vhost(struct client *c, struct vhost *vh);	/* it is open: limits
 void client_force_close(struct client *c, const char *reason);
 /* For amqp/: the next of them, off the list; NULL: none. */
 struct client *client_take_forced(struct broker *b);
+
+/* What its socket has moved so far; its vhost is told what is new. send_pend: bytes that wait to be sent. */
+void client_traffic(struct client *c, struct traffic_stats *out, uint64_t *send_pend);
+/* The socket goes: the last of it. */
+void client_end_traffic(struct client *c);
+
+/* "127.0.0.1:40000 -> 127.0.0.1:5672", as RabbitMQ names connections; cut to n. */
+enum { CLIENT_NAME = 2 * (64 + 8) + 4 };
+const char *client_name(const struct client *c, char buf[CLIENT_NAME]);
+struct client *client_find(const struct broker *b, struct span name);	/* by that name; NULL */
+struct client *client_find_id(const struct broker *b, uint64_t id);
 
 /* Output fell under its bound: the client's consumers may take messages again. */
 void client_output_room(struct client *c);

@@ -103,6 +103,7 @@ create(struct vhost *vh, const struct exchange_spec *spec, enum exchange_type ty
 		x->delay = delay_new(x);
 	LIST_INIT(&x->bindings);
 	LIST_INIT(&x->inbound);
+	series_init(&vh->broker->series, &x->series, SERIES_EXCHANGE, vh->broker->now_ms);
 	HASH_ADD_KEYPTR(hh, vh->exchanges, x->name, x->name_len, x);
 	vh->broker->stats.exchanges++;
 	/* Routes of those that name it as their alternate change by its coming. */
@@ -299,6 +300,7 @@ destroy(struct exchange *x)
 		alternate_remove(x);
 	policy_forget_exchange(x);
 	policy_drop(x->policy);
+	series_fini(&vh->broker->series, &x->series);
 	HASH_DEL(vh->exchanges, x);
 	if (vh->default_exchange == x)
 		vh->default_exchange = NULL;

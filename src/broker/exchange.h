@@ -44,6 +44,7 @@ struct exchange {
 	/* A route was found through it since its generation rose. While it is false nobody remembers anything that
 	 * depends on it, so further changes cost nothing, however much leads to it. */
 	bool observed;
+	struct exchange_stats stats;		/* beside the generation, which every publish looks at */
 	bool is_deleted, is_unbound;		/* is_unbound: on vhost->unbound */
 	struct binding_list bindings;		/* out of it: owned */
 	uint32_t binding_count;
@@ -56,6 +57,7 @@ struct exchange {
 	struct exchange *unbound_next;		/* vhost->unbound */
 	struct exchange *changed_next;		/* exchange_changed's work */
 	LIST_ENTRY(exchange) alternate_link;	/* those that name the same alternate */
+	struct series series;
 	UT_hash_handle hh;
 };
 

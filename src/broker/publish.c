@@ -198,6 +198,7 @@ publish_route(struct session *s, struct publish_memo *memo, const struct msg *m,
 		if (!pr->has_cc)
 			memo_set(memo, s, m, x, r);
 	}
+	memo->named = x;
 	*route = r;
 	*due_ms = due;
 	return NULL;

@@ -23,6 +23,7 @@ struct publish_memo {
 	struct exchange *exchange;	/* borrowed; good, and open to the user, while both epochs are the same */
 	uint64_t epoch;			/* the vhost's */
 	uint64_t permission_epoch;	/* the broker's */
+	struct exchange *named;		/* borrowed: by the last message, whether its route is remembered or not; good right after publish_route */
 	uint64_t generation;		/* the exchange's: of the route; 0: the route is not remembered */
 	struct route route;
 	struct queue *queue[PUBLISH_MEMO_QUEUES];
@@ -39,6 +40,16 @@ enum publish_outcome { PUBLISH_ROUTED, PUBLISH_UNROUTED, PUBLISH_REFUSED };
  * it at once. */
 const struct error *publish_route(struct session *s, struct publish_memo *memo, const struct msg *m,
     const struct props *pr, const struct route **route, uint64_t *due_ms) MUSTUSE;
+
+/* A message of this session was published to x, and so many copies go into queues: counts it for both. The node's count is
+ * publish_deliver's. */
+static inline void
+publish_count(struct session *s, struct exchange *x, uint32_t copies)
+{
+	SESSION_COUNT(s, publish, 1);
+	x->stats.publish_in++;
+	x->stats.publish_out += copies;
+}
 
 /* Gives m (one reference, taken over) to the queues of the route; what has to survive is journalled before. *wait: what
  * a confirm has to wait for (lsn 0: nothing); NULL: nobody asks. */

@@ -142,6 +142,10 @@ queue_returned_done(struct queue *q)
 void
 queue_add_taker(struct queue *q, struct consumer *k)
 {
+	if (q->full_since_ms != 0) {
+		queue_count_full(q);
+		q->full_since_ms = 0;
+	}
 	takers_add(&q->takers, k);
 	queue_make_runnable(q);
 }
@@ -193,6 +197,8 @@ unlink_consumer(struct queue *q, struct consumer *k)
 	if (q->exclusive_consumer == k)
 		q->exclusive_consumer = NULL;
 	q->consumer_count--;
+	if (q->consumer_count == 0)
+		q->full_since_ms = 0;
 	q->broker->stats.consumers--;
 	k->is_cancelled = true;
 	k->queue = NULL;
@@ -316,6 +322,9 @@ queue_remove(struct queue *q)
 	b->stats.queues_deleted++;
 	if (q->quorum != NULL)
 		quorum_forget(q);
+	q->depth->unacked -= q->unacked;
+	q->depth = &b->no_depth;
+	series_fini(&b->series, &q->series);
 	q->vhost = NULL;
 	queue_list_deleted(q);
 }
@@ -332,10 +341,12 @@ queue_list_deleted(struct queue *q)
 }
 
 void
-queue_settled(struct queue *q, uint32_t n)
+queue_settled(struct queue *q, uint32_t n, uint64_t bytes)
 {
-	assert(q->unacked >= n);
+	assert(q->unacked >= n && q->unacked_bytes >= bytes);
 	q->unacked -= n;
+	q->unacked_bytes -= bytes;
+	q->depth->unacked -= n;
 	q->broker->stats.messages_unacknowledged -= n;
 	if (unlikely(q->is_deleted))
 		queue_list_deleted(q);

@@ -15,6 +15,7 @@
 #include "broker/error.h"
 #include "broker/policy.h"
 #include "broker/queue_settings.h"
+#include "broker/series.h"
 #include "broker/session.h"
 #include "broker/stats.h"
 #include "broker/strand.h"
@@ -54,7 +55,10 @@ struct queue {
 	struct strand strand;			/* its messages; of a priority queue those of priority 0 */
 	struct priorities *priorities;		/* owned; NULL: all messages are equal */
 	struct quorum *quorum;			/* owned; NULL: a classic queue */
-	uint64_t ready, unacked, ready_bytes;	/* messages; bytes of bodies. A deleted queue lives while unacked > 0 */
+	uint64_t ready, unacked;		/* messages. A deleted queue lives while unacked > 0 */
+	uint64_t ready_bytes, unacked_bytes;	/* of bodies */
+	struct queue_depth *depth;		/* borrowed: the vhost's sums of the two */
+	uint64_t full_since_ms, full_ms;	/* messages are ready and no consumer can take: since when (0: it is not so), how long in all */
 	struct consumer_list consumers;		/* all, in the order of their consume */
 	struct takers takers;			/* those that may take now, by priority, then by turn; may hold some that no
 						 * longer can: looked at when picked */
@@ -66,6 +70,7 @@ struct queue {
 	struct wheel_node expiry;		/* armed for the head's due time, or earlier */
 	struct dead_letters *dead;		/* owned; NULL: no dead letters wait */
 	struct queue_stats stats;
+	struct series series;
 	struct dedup *dedup;			/* owned; NULL: duplicates may come */
 	struct bucket_node by_name, by_id;	/* in vhost->queues_by_name and queues_by_id */
 	TAILQ_ENTRY(queue) vhost_link;		/* vhost->queues */
@@ -119,7 +124,7 @@ void queue_returned_done(struct queue *q);	/* consumers may take them */
  * comes from disk, or too many have expired before it. */
 bool queue_pop(struct queue *q, struct entry *out);
 uint32_t queue_left(struct queue *q);	/* what is ready behind one that was popped, without those that have expired */
-void queue_settled(struct queue *q, uint32_t n);	/* n deliveries no longer wait: acked, dropped or returned */
+void queue_settled(struct queue *q, uint32_t n, uint64_t bytes); /* n deliveries no longer wait: acked, dropped or returned */
 
 /* Consumers: membership in takers. One that cannot take because its session's limit is reached is in session->waiting,
  * one that cannot for a reason of its own is in neither. */
@@ -176,6 +181,16 @@ queue_entry_given(struct queue *q, const struct entry *e)
 {
 	if (unlikely(q->has_lanes))
 		queue_tell_given(q, e);
+}
+
+/* full_ms, as of now. */
+static inline void
+queue_count_full(struct queue *q)
+{
+	if (q->full_since_ms == 0)
+		return;
+	q->full_ms += q->broker->now_ms - q->full_since_ms;
+	q->full_since_ms = q->broker->now_ms;
 }
 
 /* A number of messages as methods carry it. */

@@ -433,6 +433,7 @@ strand_take_lane(struct strand *s)
 		s->ready_bytes = lane_unread_bytes(s->lane);
 		s->queue->ready += unread;
 		s->queue->ready_bytes += s->ready_bytes;
+		s->queue->depth->ready += unread;
 		s->queue->broker->stats.messages_ready += unread;
 		mark_chained(s);
 		if (s->queue->priorities != NULL)

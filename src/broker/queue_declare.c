@@ -150,6 +150,8 @@ make(struct vhost *vh, const struct queue_spec *spec, struct client *client, uin
 	q->dedup = dedup_new(b, id,
 	    &(struct dedup_settings){ q->set.dedup, q->set.cache_size, q->set.cache_ttl_ms },
 	    q->durable, false);
+	q->depth = &vh->depth;
+	series_init(&b->series, &q->series, SERIES_QUEUE, b->now_ms);
 	TAILQ_INSERT_TAIL(&vh->queues, q, vhost_link);
 	buckets_add(&vh->queues_by_name, &q->by_name, hash_span(spec->name));
 	buckets_add(&vh->queues_by_id, &q->by_id, hash_mix(id));
@@ -170,6 +172,7 @@ queue_restore(struct vhost *vh, const struct queue_spec *spec, uint64_t id)
 	persist_queue_lanes(q);
 	for (struct strand *s = &q->strand; s != NULL; s = queue_next_strand(q, s))
 		strand_take_lane(s);
+	series_is_old(&q->series);
 	/* What was out of it, unacknowledged or as a dead letter, is in it again: it may hold too much. */
 	if (q->is_limited)
 		queue_tidy_later(q);

@@ -134,6 +134,7 @@ count_in(struct strand *s, const struct entry *e)
 	s->ready_bytes += bytes;
 	q->ready++;
 	q->ready_bytes += bytes;
+	q->depth->ready++;
 	q->broker->stats.messages_ready++;
 	if (unlikely(q->priorities != NULL))
 		queue_priorities_note(s);
@@ -150,6 +151,7 @@ count_out(struct strand *s, uint64_t n, uint64_t bytes)
 	s->ready_bytes -= bytes;
 	q->ready -= n;
 	q->ready_bytes -= bytes;
+	q->depth->ready -= n;
 	q->broker->stats.messages_ready -= n;
 	if (unlikely(q->priorities != NULL))
 		queue_priorities_note(s);
@@ -166,6 +168,7 @@ strand_count_in(struct strand *s, uint64_t n)
 {
 	s->ready += n;
 	s->queue->ready += n;
+	s->queue->depth->ready += n;
 	s->queue->broker->stats.messages_ready += n;
 	if (unlikely(s->queue->priorities != NULL))
 		queue_priorities_note(s);

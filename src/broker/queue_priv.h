@@ -168,6 +168,8 @@ static inline void
 queue_put_aside(struct queue *q, struct consumer *k)
 {
 	takers_remove(&q->takers, k);
+	if (q->takers.top == NULL)
+		q->full_since_ms = q->broker->now_ms;
 	q->broker->work++;
 	if (consumer_has_room(k))
 		session_wait(k);

@@ -140,6 +140,8 @@ put_on_way(struct quorum *w, const struct entry *e)
 
 	strand_append_to(&w->head, &w->tail, e);
 	q->unacked++;
+	q->unacked_bytes += e->m->body_size;
+	q->depth->unacked++;
 	q->broker->stats.messages_unacknowledged++;
 	if (w->is_listed)
 		return;
@@ -253,7 +255,7 @@ move_some(struct quorum *w, unsigned max)
 	if (store != NULL)
 		(void)store_end(store);
 	q->broker->work += n;
-	queue_settled(q, n);
+	queue_settled(q, n, bytes);
 	return n;
 }
 
@@ -301,7 +303,7 @@ quorum_forget(struct queue *q)
 {
 	struct quorum *w = q->quorum;
 	struct entry_block *k;
-	uint64_t n = 0;
+	uint64_t n = 0, bytes = 0;
 
 	q->broker->stats.quorum_queues--;
 	if (!w->is_listed)
@@ -309,10 +311,11 @@ quorum_forget(struct queue *q)
 	while ((k = w->head) != NULL) {
 		w->head = k->next;
 		n += k->tail - k->head;
+		bytes += k->bytes;
 		strand_drop_block(&q->strand, k);
 	}
 	w->tail = NULL;
 	unlist(w);
 	q->broker->stats.purged += n;
-	queue_settled(q, (uint32_t)n);
+	queue_settled(q, (uint32_t)n, bytes);
 }

@@ -14,6 +14,7 @@
 #include "broker/single_active.h"
 #include "broker/unacked.h"
 #include "broker/user.h"
+#include "broker/vhost.h"
 
 enum {
 	AHEAD = 8, /* messages fetched into the cache before they are settled */
@@ -32,9 +33,11 @@ session_init(struct session *s, struct client *c, const struct session_ops *ops)
 		.is_stopped = &c->output_full,
 		.next_tag = 1 };
 	s->unacked.low = s->unacked.next = 1;
+	s->totals = c->vhost != NULL ? &c->vhost->stats : &s->broker->no_stats;
 	TAILQ_INIT(&s->consumers);
 	TAILQ_INIT(&s->waiting);
 	consumer_timeout_init(s);
+	series_init(&s->broker->series, &s->series, SERIES_CHANNEL, s->broker->now_ms);
 	LIST_INSERT_HEAD(&c->sessions, s, link);
 	if (c->user != NULL) {
 		s->is_counted = true;
@@ -58,10 +61,11 @@ limit_reached(const struct consumer *k, const struct queue *q)
 }
 
 static inline void
-count_given(struct queue *q, struct entry *e)
+count_given(struct session *s, struct queue *q, struct entry *e)
 {
 	e->deliveries++;
 	if (unlikely(e->seq_flags & ENTRY_REDELIVERED)) {
+		SESSION_COUNT(s, redeliver, 1);
 		q->stats.redeliver++;
 		q->broker->stats.redeliver++;
 	}
@@ -79,6 +83,8 @@ put_waiting(
 	u->at_ms = q->broker->now_ms;
 	queue_entry_given(q, e);
 	q->unacked++;
+	q->unacked_bytes += e->m->body_size;
+	q->depth->unacked++;
 	q->broker->stats.messages_unacknowledged++;
 }
 
@@ -89,9 +95,10 @@ session_deliver(struct consumer *k, struct queue *q, struct entry *e)
 	uint64_t tag = s->next_tag++;
 
 	s->allowance++;
-	count_given(q, e);
+	count_given(s, q, e);
 	s->ops->deliver(k, e, tag);
 	if (k->no_ack) {
+		SESSION_COUNT(s, deliver_no_ack, 1);
 		q->stats.deliver_no_ack++;
 		q->broker->stats.deliver_no_ack++;
 		queue_entry_gone(q, e, ACK_ACKED);
@@ -100,6 +107,7 @@ session_deliver(struct consumer *k, struct queue *q, struct entry *e)
 	}
 	put_waiting(s, q, k, e, tag);
 	consumer_timeout_watch(s, q->broker->now_ms, k->timeout_ms);
+	SESSION_COUNT(s, deliver, 1);
 	q->stats.deliver++;
 	q->broker->stats.deliver++;
 	k->unacked++;
@@ -118,14 +126,17 @@ session_get(
 	if (!queue_pop(q, e)) {
 		if (unlikely(q->ready > 0))
 			return GET_LATER;
+		SESSION_COUNT(s, get_empty, 1);
+		q->stats.get_empty++;
 		q->broker->stats.get_empty++;
 		return GET_EMPTY;
 	}
 	*tag = s->next_tag++;
 	*left = queue_left(q);
 	s->allowance++;
-	count_given(q, e);
+	count_given(s, q, e);
 	if (no_ack) {
+		SESSION_COUNT(s, get_no_ack, 1);
 		q->stats.get_no_ack++;
 		q->broker->stats.get_no_ack++;
 		queue_entry_gone(q, e, ACK_ACKED);
@@ -134,6 +145,7 @@ session_get(
 	put_waiting(s, q, NULL, e, *tag);
 	consumer_timeout_watch(s, q->broker->now_ms, consumer_timeout_of(q));
 	msg_ref(e->m);
+	SESSION_COUNT(s, get, 1);
 	q->stats.get++;
 	q->broker->stats.get++;
 	return GET_GOT;
@@ -200,15 +212,17 @@ struct batch {
 	struct queue *q;
 	struct consumer *k;
 	uint32_t n;
+	uint64_t bytes;
 	enum settle how;
 };
 
 static inline void
-count_settled(struct queue *q, enum settle how, uint32_t n)
+count_settled(struct session *s, struct queue *q, enum settle how, uint32_t n)
 {
 	struct broker_stats *all = &q->broker->stats;
 
 	if (likely(how == SETTLE_ACK)) {
+		SESSION_COUNT(s, ack, n);
 		q->stats.ack += n;
 		all->ack += n;
 	} else if (how == SETTLE_REJECT) {
@@ -246,13 +260,14 @@ batch_end(struct batch *b)
 	if (b->n == 0)
 		return;
 	b->s->broker->work += b->n;
-	count_settled(b->q, b->how, b->n);
+	count_settled(b->s, b->q, b->how, b->n);
 	if (settle_returns(b->how) && !b->q->is_deleted)
 		queue_returned_done(b->q);
 	if (b->k != NULL)
 		consumer_settled(b->s, b->q, b->k, b->n);
-	queue_settled(b->q, b->n);
+	queue_settled(b->q, b->n, b->bytes);
 	b->n = 0;
+	b->bytes = 0;
 }
 
 /* u becomes a hole. */
@@ -265,6 +280,7 @@ batch_add(struct batch *b, struct unacked *u)
 		b->q = u->queue;
 	}
 	b->n++;
+	b->bytes += u->e.m->body_size;
 	if (unlikely(settle_returns(b->how))) {
 		queue_return(u->queue, &u->e, b->how);
 		u->e.m = NULL;
@@ -545,6 +561,7 @@ session_end(struct session *s)
 	LIST_REMOVE(s, link);
 	if (s->is_counted)
 		s->client->user->channels--;
+	series_fini(&s->broker->series, &s->series);
 	s->broker->stats.channels--;
 	s->broker->stats.channels_closed++;
 	return true;

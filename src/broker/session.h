@@ -20,6 +20,8 @@
 #include "broker/broker.h"
 #include "broker/error.h"
 #include "broker/msg.h"
+#include "broker/series.h"
+#include "broker/stats.h"
 
 struct client;
 struct consumer;
@@ -35,6 +37,14 @@ struct entry {
 	uint32_t deliveries, acquired;	/* times given out; times given out and returned or lost */
 };
 
+/* What the protocol adds to a session, for those who show it. */
+struct session_info {
+	uint32_t number;		/* of the channel */
+	bool confirms, transactional, is_parked;
+	uint64_t unconfirmed;		/* publishes whose confirm was not sent */
+	uint64_t uncommitted, acks_uncommitted;
+};
+
 struct session_ops {
 	/* Append the delivery to the session's output. Calls nothing of the broker but msg_ref/msg_unref; the entry's
 	 * reference stays the caller's. May set client->output_full. */
@@ -42,6 +52,8 @@ struct session_ops {
 	/* The consumer was cancelled: its queue is gone, or it held a delivery for too long (called from broker_run, never from a call of the
 	 * session): tell the client. The consumer is freed after that. */
 	void (*cancelled)(struct consumer *k);
+	/* How the protocol uses it; NULL: not at all. */
+	void (*describe)(const struct session *s, struct session_info *out);
 };
 
 struct unacked {	/* a delivery that waits */
@@ -51,6 +63,13 @@ struct unacked {	/* a delivery that waits */
 	uint64_t tag;			/* needed by tx and by the sorted array */
 	uint64_t at_ms;			/* when it was delivered */
 };
+
+/* What session.c, and amqp/ for what the broker does not see, count: here, in the vhost. The node's are beside it. */
+#define SESSION_COUNT(s, name, n) \
+	do { \
+		(s)->stats.name += (n); \
+		(s)->totals->name += (n); \
+	} while (0)
 
 struct unacked_ring {
 	struct unacked *slot;		/* NULL until the first delivery */
@@ -72,6 +91,7 @@ struct session {
 	uint32_t limited;		/* deliveries that count against limit */
 	uint32_t consumer_count;
 	uint64_t allowance;		/* publishes it may make while memory is short: deliveries got since (memory.h) */
+	struct message_stats stats, *totals;	/* totals: borrowed, the vhost's */
 	struct consumer_list consumers;	/* owned, in the order of their consume */
 	/* Those that could take but for `limit`: the one that waits longest first. While limit has room and somebody
 	 * waits, we are in broker->waking. */
@@ -87,6 +107,7 @@ struct session {
 	uint64_t timeout_least_ms;	/* the shortest time that any of them has; 0: none has one */
 	uint64_t watch_tag, watch_due_ms; /* the walk that is under way: where it goes on, 0: none; the earliest due seen */
 	struct rangeset taken;		/* tags of late ones, which are not acknowledged yet */
+	struct series series;
 	TAILQ_ENTRY(session) waking_link;
 	LIST_ENTRY(session) link;	/* in client->sessions */
 };

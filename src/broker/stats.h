@@ -79,6 +79,7 @@
 	X(deliver_no_ack, COUNTER, "messages delivered to consumers that do not acknowledge")     \
 	X(get, COUNTER, "messages got with basic.get, to be acknowledged")                        \
 	X(get_no_ack, COUNTER, "messages got with basic.get without acknowledgement")             \
+	X(get_empty, COUNTER, "basic.get while it was empty")                                     \
 	X(ack, COUNTER, "messages acknowledged")                                                  \
 	X(redeliver, COUNTER, "messages delivered again")                                         \
 	X(expired, COUNTER, "messages dropped at their expiry")                                   \
@@ -88,12 +89,52 @@
 	X(over_delivery_limit, COUNTER, "messages dropped because they came back too often")      \
 	X(duplicates, COUNTER, "messages dropped because their key had come before")
 
+/* Of a channel, and of a vhost: all of its channels, those that are closed among them. */
+#define MESSAGE_STATS(X)                                                                          \
+	X(publish, COUNTER, "messages published")                                                 \
+	X(confirm, COUNTER, "messages confirmed")                                                 \
+	X(return_unroutable, COUNTER, "mandatory messages returned because no queue took them")   \
+	X(drop_unroutable, COUNTER, "messages dropped because no queue took them")                \
+	X(deliver, COUNTER, "messages delivered to consumers that acknowledge")                   \
+	X(deliver_no_ack, COUNTER, "messages delivered to consumers that do not acknowledge")     \
+	X(get, COUNTER, "messages got with basic.get, to be acknowledged")                        \
+	X(get_no_ack, COUNTER, "messages got with basic.get without acknowledgement")             \
+	X(get_empty, COUNTER, "basic.get on an empty queue")                                      \
+	X(ack, COUNTER, "messages acknowledged")                                                  \
+	X(redeliver, COUNTER, "messages delivered again")
+
+/* Of an exchange: by the exchange that clients named, not those that a binding or an alternate led to. */
+#define EXCHANGE_STATS(X)                                                                         \
+	X(publish_in, COUNTER, "messages published to it")                                        \
+	X(publish_out, COUNTER, "copies of them put into queues")
+
+/* Of a connection, and of a vhost: all that were open in it. */
+#define TRAFFIC_STATS(X)                                                                          \
+	X(recv_oct, COUNTER, "bytes received")                                                    \
+	X(recv_cnt, COUNTER, "reads from the socket")                                             \
+	X(send_oct, COUNTER, "bytes sent")                                                        \
+	X(send_cnt, COUNTER, "writes to the socket")
+
 #define STATS_FIELD(name, kind, help) uint64_t name;
 struct broker_stats {
 	BROKER_STATS(STATS_FIELD)
 };
 struct queue_stats {
 	QUEUE_STATS(STATS_FIELD)
+};
+struct message_stats {
+	MESSAGE_STATS(STATS_FIELD)
+};
+struct exchange_stats {
+	EXCHANGE_STATS(STATS_FIELD)
+};
+struct traffic_stats {
+	TRAFFIC_STATS(STATS_FIELD)
+};
+
+/* Messages in all queues of a vhost: gauges. */
+struct queue_depth {
+	uint64_t ready, unacked;
 };
 #undef STATS_FIELD
 

@@ -84,6 +84,7 @@ struct table_writer {
 void table_writer_init(struct table_writer *w, uint32_t max);
 void table_writer_fini(struct table_writer *w);
 void table_put_field(struct table_writer *w, const struct field *f);	/* any field, name and all */
+void table_put_item(struct table_writer *w, const struct field *f);	/* of an array: without its name */
 void table_put_raw(struct table_writer *w, struct span bytes);
 void table_put_string(struct table_writer *w, const char *name, const char *value);
 void table_put_bool(struct table_writer *w, const char *name, bool value);

@@ -93,14 +93,13 @@ put_bytes(struct table_writer *w, struct span bytes)
 	table_put_raw(w, bytes);
 }
 
-void
-table_put_field(struct table_writer *w, const struct field *f)
+static void
+put_value(struct table_writer *w, const struct field *f)
 {
 	float single = (float)f->number;
 	uint32_t bits;
 	uint64_t wide;
 
-	put_name(w, f->name, f->kind);
 	switch (f->kind) {
 	case 't': put_number(w, f->truth, 1); break;
 	case 'b':
@@ -127,6 +126,20 @@ table_put_field(struct table_writer *w, const struct field *f)
 		put_bytes(w, f->bytes);
 		break;
 	}
+}
+
+void
+table_put_field(struct table_writer *w, const struct field *f)
+{
+	put_name(w, f->name, f->kind);
+	put_value(w, f);
+}
+
+void
+table_put_item(struct table_writer *w, const struct field *f)
+{
+	put_number(w, f->kind, 1);
+	put_value(w, f);
 }
 
 void

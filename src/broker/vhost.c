@@ -56,6 +56,8 @@ make(struct broker *b, struct span name, uint64_t id)
 	for (i = 0; i < COUNT_OF(predeclared); i++)
 		exchange_predeclare(
 		    vh, predeclared[i].name, predeclared[i].type, predeclared[i].internal);
+	series_init(&b->series, &vh->series, SERIES_VHOST, b->now_ms);
+	series_is_old(&vh->series);
 	vh->default_exchange = exchange_find(vh, SPAN_LIT(""));
 	assert(vh->default_exchange != NULL);
 	return vh;
@@ -214,6 +216,7 @@ vhost_free(struct vhost *vh)
 	tags_fini(&vh->tags);
 	free(vh->description);
 	free(vh->default_queue_type);
+	series_fini(&vh->broker->series, &vh->series);
 	free(vh->name);
 	free(vh);
 }

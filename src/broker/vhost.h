@@ -14,6 +14,8 @@
 #include "broker/limits.h"
 #include "broker/map.h"
 #include "broker/policy.h"
+#include "broker/series.h"
+#include "broker/stats.h"
 #include "broker/tags.h"
 
 struct alternate;
@@ -37,6 +39,10 @@ struct vhost {
 	bool with_policy_change;		/* not all that is in it has learnt of it: policy_apply.c */
 	struct exchange *policy_next;		/* borrowed: the next one to learn of it; NULL: none */
 	struct exchange *unbound;		/* auto-delete exchanges whose last binding went, on their way out */
+	struct message_stats stats;		/* of all its channels so far */
+	struct queue_depth depth;
+	struct traffic_stats traffic;		/* of its clients, as of client_count_traffic() of each */
+	struct series series;
 	uint64_t epoch;				/* rises when an exchange is deleted: pointers kept to one are void */
 	char *description;			/* owned; never NULL */
 	struct tags tags;

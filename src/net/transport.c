@@ -247,6 +247,7 @@ receive(struct transport *t, size_t quota)
 	l->recv_calls++;
 	if (n > 0) {
 		t->bytes_in += (uint64_t)n;
+		t->reads++;
 		l->bytes_in += (uint64_t)n;
 		t->last_read_ms = l->now_ms;
 		return (size_t)n;

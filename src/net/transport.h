@@ -76,7 +76,7 @@ struct transport {
 	size_t output_low; /* see on_room */
 	uint64_t last_read_ms,
 	    last_write_ms; /* last time that bytes came in, went out: for heartbeats */
-	uint64_t bytes_in, bytes_out;
+	uint64_t bytes_in, bytes_out, reads, writes; /* reads and writes: of the socket, that moved something */
 	TAILQ_ENTRY(transport) readable_link, dirty_link, closed_link;
 	struct transport_io *io; /* transport.c: events, tail */
 };

@@ -181,6 +181,7 @@ sent(struct transport *t, size_t n)
 {
 	t->pending -= n;
 	t->bytes_out += n;
+	t->writes++;
 	t->loop->bytes_out += n;
 	t->last_write_ms = t->loop->now_ms;
 	while (n > 0) {

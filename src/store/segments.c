@@ -477,6 +477,17 @@ segment_ack(struct lane *l, uint64_t seq, uint64_t body_bytes)
 	return true;
 }
 
+void
+lane_kept(const struct lane *l, uint64_t *messages, uint64_t *bytes)
+{
+	*messages = l->journalled;
+	*bytes = l->journalled_bytes;
+	for (uint32_t i = 0; i < l->segments; i++) {
+		*messages += l->segment[i]->live;
+		*bytes += l->segment[i]->bytes;
+	}
+}
+
 uint64_t
 segment_bytes_in(const struct segment *g, uint64_t first, uint64_t last)
 {

@@ -164,6 +164,9 @@ enum { STORE_RECORD_MAX = 64 << 20, STORE_RECORD_OPS = 65535 };
 uint64_t lane_unread(const struct lane *l);	/* messages that lie in files only, and are to be read before others */
 void lane_note_damage(struct lane *l);	/* its owner found that counts do not agree */
 uint64_t lane_unread_bytes(const struct lane *l);	/* of their bodies */
+/* Of a durable lane: messages that survive a restart, and bytes of their bodies. (What is not persistent and was spilled
+ * with others is among them while it lies there.) */
+void lane_kept(const struct lane *l, uint64_t *messages, uint64_t *bytes);
 bool lane_is_reading(const struct lane *l);
 /* Reads on, about `bytes` of messages (at least one), if there is something unread and no read under way. */
 void lane_read(struct lane *l, uint64_t bytes);

@@ -149,7 +149,7 @@ end_session(void)
 static void
 consumers(unsigned n, unsigned of_queues)
 {
-	static const struct session_ops ops = { on_deliver, on_cancelled };
+	static const struct session_ops ops = { on_deliver, on_cancelled, NULL };
 	uint8_t prefix[12 + 8] = { 1 };
 
 	session_init(&session, &client, &ops);

@@ -297,7 +297,7 @@ least(double a, double b)
 int
 main(int argc, char **argv)
 {
-	static const struct session_ops ops = { on_deliver, on_cancelled };
+	static const struct session_ops ops = { on_deliver, on_cancelled, NULL };
 	unsigned n = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 1000000;
 	double r[16] = { 0 };
 	struct wheel *wheel;

@@ -325,7 +325,7 @@ END_TEST
 START_TEST(idle_connection_is_small)
 {
 	ck_assert_uint_le(sizeof(struct connection), 1536);
-	ck_assert_uint_le(sizeof(struct channel), 768);
+	ck_assert_uint_le(sizeof(struct channel), 896);
 }
 END_TEST
 

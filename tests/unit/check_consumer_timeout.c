@@ -428,7 +428,7 @@ random_step(unsigned step)
 
 START_TEST(model_of_it)
 {
-	static const struct session_ops ops = { model_deliver, peer_cancelled };
+	static const struct session_ops ops = { model_deliver, peer_cancelled, NULL };
 
 	seed = (uint32_t)_i + 1;
 	memset(model, 0, sizeof model);

@@ -113,7 +113,7 @@ on_cancelled(struct consumer *k)
 static void
 open_session(unsigned i)
 {
-	static const struct session_ops ops = { on_deliver, on_cancelled };
+	static const struct session_ops ops = { on_deliver, on_cancelled, NULL };
 
 	peer[i] = (struct peer){ 0 };
 	session_init(&peer[i].session, &client[i], &ops);
@@ -338,7 +338,7 @@ static void
 compare(void)
 {
 	uint64_t ready[QUEUES] = { 0 }, out[QUEUES] = { 0 }, waits[SESSIONS] = { 0 }, all_ready = 0,
-	         all_out = 0;
+	         all_out = 0, seen_out = 0;
 
 	while (first_live < n_msgs && msg[first_live].where == GONE)
 		first_live++;
@@ -357,7 +357,10 @@ compare(void)
 			wrong("ready", queue[i]->ready, ready[i]);
 		if (queue[i]->unacked != out[i])
 			wrong("unacknowledged", queue[i]->unacked, out[i]);
+		if (queue[i]->unacked == 0 && queue[i]->unacked_bytes != 0)
+			wrong("bytes of no messages", queue[i]->unacked_bytes, i);
 		all_ready += ready[i];
+		seen_out += out[i];
 	}
 	for (unsigned i = 0; i < SESSIONS; i++) {
 		if (session_unacked(&peer[i].session) != waits[i])
@@ -367,6 +370,8 @@ compare(void)
 	    w.broker->stats.messages_unacknowledged != all_out)
 		wrong("counts of the broker", w.broker->stats.messages_ready,
 		    w.broker->stats.messages_unacknowledged);
+	if (w.vhost->depth.ready != all_ready || w.vhost->depth.unacked != seen_out)
+		wrong("counts of the vhost", w.vhost->depth.ready, w.vhost->depth.unacked);
 }
 
 /* With the turn's work done, nothing is ready that somebody could take. */

@@ -135,7 +135,7 @@ peer_cancelled(struct consumer *k)
 static inline void
 peer_init(struct peer *p, struct client *c)
 {
-	static const struct session_ops ops = { peer_deliver, peer_cancelled };
+	static const struct session_ops ops = { peer_deliver, peer_cancelled, NULL };
 
 	*p = (struct peer){ 0 };
 	session_init(&p->session, c, &ops);
