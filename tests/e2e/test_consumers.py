@@ -239,3 +239,33 @@ def test_consumer_without_prefetch_pauses(node):
     assert take(one, 40) == [str(number) for number in range(110, 150)]
     assert this.log.count("which is limits.unacknowledged") == 1
     assert this.overview()["hermes"]["counters"]["consumers_paused"] == 1
+
+
+def test_the_pause_is_each_consumers_own(node):
+    """One channel: its consumers have ten each, basic.get and no-ack ones as many as there are, and a requeue makes room."""
+    this = node("limits:\n  unacknowledged: 10\n")
+    chan = this.raw().channel()
+    queues = [chan.declare("q%d" % n).queue for n in range(4)]
+    for queue in queues:
+        for number in range(30):
+            chan.publish("", queue, "%s:%d" % (queue, number))
+    chan.qos(0)                 # is no prefetch
+    tags = {queue: chan.consume(queue, tag=queue, no_ack=queue == "q3") for queue in queues[1:]}
+    events = [chan.deliver() for _ in range(10 + 10 + 30)]
+    by = {tag: [e for e in events if e.consumer_tag == tag] for tag in tags.values()}
+    assert {tag: len(got) for tag, got in by.items()} == {"q1": 10, "q2": 10, "q3": 30}
+    assert [chan.get("q0", no_ack=False).body for _ in range(30)] == [b"q0:%d" % n for n in range(30)]
+    chan.expect_nothing(0.1)
+    # room for one in q1, by a requeue: it is the one that came back; q2 stays as it was
+    chan.nack(by["q1"][3].delivery_tag)
+    event = chan.deliver()
+    assert (event.body, event.redelivered) == (b"q1:3", True)
+    chan.expect_nothing(0.1)
+    chan.reject(by["q2"][0].delivery_tag, requeue=False)
+    assert chan.deliver().body == b"q2:10"
+    # another consumer of the same queue takes what the paused one left
+    other = this.raw().channel()
+    other.qos(20)
+    other.consume("q1")
+    assert take(other, 20) == ["q1:%d" % n for n in range(10, 30)]
+    assert this.overview()["hermes"]["counters"]["consumers_paused"] == 2

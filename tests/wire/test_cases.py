@@ -301,19 +301,75 @@ def test_k11_purge_of_a_priority_queue(running, waiting):
     assert [int(chan.deliver().body) for _ in order] == [9, 11, 5, 3, 0]
 
 
-# ---- K12: what is pushed out, in order ---------------------------------------------------------
-@pytest.mark.parametrize("durable", [False, True])
-def test_k12_dropped_heads_are_dead_letters_in_order(running, durable):
+@pytest.mark.parametrize("levels", [1, 255])
+def test_k11_purge_leaves_what_is_out(running, levels):
+    """It comes back to its level, before and after the purge; so does what is published meanwhile."""
     chan = running.raw().channel()
-    dead = chan.declare("dead", durable=durable).queue
-    queue = chan.declare("short", durable=durable, arguments={
-        "x-max-length": 2, "x-overflow": "drop-head", "x-dead-letter-exchange": "",
-        "x-dead-letter-routing-key": dead}).queue
-    for n in range(1, 6):
-        chan.publish("", queue, str(n), delivery_mode=2 if durable else 1)
-    chan.wait_count(dead, 3)
-    assert chan.drain(dead) == ["1", "2", "3"]
-    assert chan.drain(queue) == ["4", "5"]
+    queue = chan.declare("", exclusive=True, arguments={"x-max-priority": levels}).queue
+    for n in range(6):
+        chan.publish("", queue, str(n), priority=n * 50)
+    held = [chan.get(queue, no_ack=False) for _ in range(2)]
+    first = [event.body for event in held]
+    assert first == ([b"1", b"2"] if levels == 1 else [b"5", b"4"])
+    assert chan.call("queue.purge", queue=queue).message_count == 4
+    assert chan.counts(queue) == (0, 0)
+    chan.publish("", queue, "low")
+    chan.publish("", queue, "high", priority=255)
+    chan.nack(held[1].delivery_tag)
+    chan.sync()
+    assert chan.counts(queue) == (3, 0)
+    chan.nack(held[0].delivery_tag)
+    chan.sync()
+    assert chan.call("queue.purge", queue=queue).message_count == 4
+    assert chan.get(queue) is None
+    chan.consume(queue, no_ack=True)
+    chan.publish("", queue, "again", priority=1)
+    assert chan.deliver().body == b"again"
+    assert chan.call("queue.delete", queue=queue).message_count == 0
+
+
+# ---- K12: what is pushed out, in order ---------------------------------------------------------
+@pytest.mark.parametrize("arguments", [
+    {"x-max-length": 2}, {"x-max-length": 2, "x-overflow": "drop-head"}, {"x-max-length-bytes": 2},
+    {"x-max-length": 2, "x-queue-type": "quorum"}, {"x-max-length": 2, "x-max-priority": 3}], ids=str)
+def test_k12_dropped_heads_are_dead_letters_in_order(running, arguments):
+    conn = running.raw()
+    chan = conn.channel()
+    dead = chan.declare("dead", durable=True).queue
+    queue = chan.declare("short", durable=True, arguments={
+        **arguments, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": dead}).queue
+    chan.exchange("later", "x-delayed-message", arguments={"x-delayed-type": "direct"})
+    chan.bind(queue, "later", queue)
+    for way in ("one by one", "at once", "commit", "delayed"):
+        to, headers = ("later", {"x-delay": 50}) if way == "delayed" else ("", {})
+        sender = conn.channel()
+        if way == "commit":
+            sender.call("tx.select")
+        batch = [sender.encode_publish(to, queue, str(n), delivery_mode=2, headers=headers) for n in range(1, 6)]
+        for raw in batch if way == "one by one" else [b"".join(batch)]:
+            conn.send_raw(raw)
+            sender.sync()
+        if way == "commit":
+            sender.call("tx.commit")
+        chan.wait_count(dead, 3)
+        assert chan.drain(dead) == ["1", "2", "3"], way
+        assert chan.drain(queue) == ["4", "5"], way
+
+
+def test_k12_one_that_pushes_out_many(running):
+    chan = running.raw().channel()
+    dead = chan.declare("", exclusive=True).queue
+    queue = chan.declare("", exclusive=True, arguments={
+        "x-max-length-bytes": 100, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": dead}).queue
+    for n in range(100):
+        chan.publish("", queue, chr(n + 20))
+    chan.publish("", queue, "x" * 98)
+    chan.wait_count(dead, 98)
+    assert chan.drain(dead) == [chr(n + 20) for n in range(98)]
+    chan.publish("", queue, "y" * 101)              # pushes out all, itself at last
+    chan.wait_count(dead, 4)
+    assert chan.drain(dead) == [chr(118), chr(119), "x" * 98, "y" * 101]
+    assert chan.counts(queue)[0] == 0
 
 
 # ---- K13: a socket that dies in the middle of a delivery -------------------------------------
@@ -457,6 +513,39 @@ def test_k18_expires_once_it_is_the_head(running):
     assert chan.get(queue) is None
 
 
+@pytest.mark.parametrize("kind", [{}, {"x-queue-type": "quorum"}, {"x-max-priority": 5}], ids=str)
+def test_k18_whatever_becomes_of_the_head(running, kind):
+    """What is behind it expires on time, and only that."""
+    chan = running.raw().channel()
+    taker = chan.conn.channel()
+    for how in ("held", "consumed", "rejected", "dropped"):
+        limit = {"x-max-length": 3} if how == "dropped" else {}
+        queue = chan.declare("k18" + how, durable=True, arguments={**kind, **limit}).queue
+        chan.publish("", queue, "first", priority=1)
+        chan.publish("", queue, "second", expiration="150", priority=1)
+        chan.publish("", queue, "third", priority=1)
+        if how == "consumed":
+            taker.qos(1)
+            taker.consume(queue)
+            event = taker.deliver()
+        elif how == "dropped":
+            chan.publish("", queue, "fourth", priority=1)
+        else:
+            event = chan.get(queue, no_ack=False)
+            if how == "rejected":
+                chan.reject(event.delivery_tag, requeue=False)
+        chan.wait_count(queue, 2 if how == "dropped" else 1, timeout=10 * SLOW)
+        if how == "held":
+            chan.nack(event.delivery_tag)
+            chan.wait_count(queue, 2)
+            assert sorted(chan.drain(queue)) == ["first", "third"]
+        elif how == "consumed":
+            taker.ack(event.delivery_tag)
+            assert taker.deliver().body == b"third"
+        else:
+            assert chan.drain(queue) == (["third", "fourth"] if how == "dropped" else ["third"])
+
+
 # ---- K19: time to live in a chain of queues ------------------------------------------------------
 def test_k19_the_full_time_in_each_queue(running):
     chan = running.raw().channel()
@@ -492,3 +581,34 @@ def test_k20_delays_in_order_and_beyond_32_bits(running):
         assert chan.deliver(timeout=10 * SLOW).body == str(seconds).encode()
         assert seconds - 0.02 < time.monotonic() - since < seconds + SLOW
     chan.expect_nothing(0.3)
+
+
+@pytest.mark.parametrize("what", ["expiration", "x-message-ttl", "x-expires", "x-cache-ttl", "x-consumer-timeout"])
+def test_k20_no_time_beyond_32_bits_is_over_at_once(running, what):
+    """It is refused, or not over at once."""
+    conn = running.raw()
+    left = {}
+    for time_ms in (2 ** 32, 2 ** 32 + 1, 2 ** 33 + 50, 2 ** 63 - 1):
+        chan = conn.channel()
+        arguments = {} if what == "expiration" else {what: wire.Val("l", time_ms)}
+        if what == "x-cache-ttl":
+            arguments["x-message-deduplication"] = True
+        props = {"expiration": str(time_ms)} if what == "expiration" else {}
+        try:
+            queue = chan.declare("k20-%d" % time_ms, arguments=arguments).queue
+            for _ in range(2):
+                chan.publish("", queue, "m", message_id="1", **props)
+            chan.sync()
+        except wire.ChannelClosed as refused:
+            assert refused.code == 406
+            assert what in refused.text and str(time_ms)[:5] in refused.text, refused.text
+            continue
+        left[queue] = chan
+        if what == "x-consumer-timeout":
+            chan.consume(queue)
+            assert {chan.deliver().body for _ in range(2)} == {b"m"}
+    time.sleep(0.3)
+    for queue, chan in left.items():
+        chan.sync()
+        assert not [event for event in conn.pending if event.name == "basic.cancel"]
+        assert chan.counts(queue)[0] == {"x-cache-ttl": 1, "x-consumer-timeout": 0}.get(what, 2)
