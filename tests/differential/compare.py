@@ -28,6 +28,14 @@ def text_sorted(thing):
     return json.dumps(thing, sort_keys=True)
 
 
+def deliveries(outcome):
+    """How many messages were given out in a step."""
+    fetched = outcome.get("r", {}).get("got", "empty")
+    several = isinstance(fetched, list) and fetched and isinstance(fetched[0], list)
+    return sum(len(messages) for messages in outcome.get("d", {}).values()) + (
+        len(fetched) if several else fetched not in ("empty", []))
+
+
 class Judge:
     """Compares what Hermes does with what is expected, and remembers which wanted differences it met."""
 

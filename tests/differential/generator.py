@@ -1,10 +1,9 @@
-"""Scripts from seeds: generate(seed) is the same list of steps each time.
+"""Scripts from seeds: a seed and a theme make the same list of steps each time (themes.py has more themes).
 
-Each script has a theme, which says what its queues are and which steps are frequent. What is refused, or
-does nothing, is as welcome as what works. What is left out is what RabbitMQ itself leaves to chance.
+The theme says what the queues are and which steps are frequent. What is refused, or does nothing, is as
+welcome as what works. What is left out is what RabbitMQ itself leaves to chance.
 """
 # SPDX-License-Identifier: Apache-2.0
-import random
 
 KEYS = ("k", "a.b", "a.c.d", "")
 PATTERNS = ("k", "#", "a.*", "a.#", "*.b", "#.d", "")
@@ -25,6 +24,7 @@ THEMES = {
     "dead": {"settle": 34, "expire": 2},
     "limits": {"publish": 40, "confirm": 8},
     "priority": {"publish": 36, "get": 14},
+    "ageing": {"expire": 8, "consume": 4, "settle": 26},
     "single": {"consume": 20, "cancel": 10, "close": 5, "disconnect": 3},
     "quorum": {"settle": 34, "recover": 0},
     "lease": {"expire": 8, "consume": 12, "cancel": 8, "close": 4},
@@ -42,14 +42,13 @@ QUORUM = [("x-delivery-limit", [0, 1, 2]), ("x-dead-letter-exchange", ["", "@x1"
           ("x-max-length", [1, 3])]
 LEASE = [("x-expires", ["SHORT", "SHORT", 60000]), ("x-message-ttl", ["SHORT", 60000])]
 ARGUMENTS = {"quorum": QUORUM, "lease": LEASE, "ttl": TTL + DEAD, "dead": DEAD + DEAD + TTL + LIMITS, "limits": LIMITS + DEAD, "priority": PRIORITY,
-             "single": SINGLE, "mixed": TTL + DEAD + LIMITS + PRIORITY + SINGLE}
+             "single": SINGLE, "ageing": PRIORITY + PRIORITY + TTL + TTL + DEAD + LIMITS[:1], "mixed": TTL + DEAD + LIMITS + PRIORITY + SINGLE}
 
 
 class Script:
-    def __init__(self, seed, themes):
-        self.rnd = random.Random("script %d" % seed)
-        self.theme = self.rnd.choice(sorted(themes))
-        self.weights = dict(WEIGHTS, **THEMES[self.theme])
+    def __init__(self, rnd, theme):
+        self.rnd, self.theme = rnd, theme
+        self.weights = dict(WEIGHTS, **THEMES.get(theme, {}))
         self.steps = []
         self.queues = ["@q%d" % n for n in range(1, self.rnd.randint(1, 3) + 1)]
         self.exchanges = ["@x%d" % n for n in range(1, self.rnd.randint(0, 2) + 1)]
@@ -142,9 +141,9 @@ class Script:
         props = {}
         if self.maybe(0.2):
             props["delivery_mode"] = self.one(1, 2)
-        if self.theme == "priority" or self.maybe(0.05):
+        if self.theme in ("priority", "ageing") or self.maybe(0.05):
             props["priority"] = self.one(0, 1, 2, 3, 7, 255)
-        if self.theme in ("ttl", "mixed") and self.maybe(0.3):
+        if self.theme in ("ttl", "mixed", "ageing") and self.maybe(0.3):
             props["expiration"] = self.one("0", "SHORT", "60000")
             self.short |= props["expiration"] == "SHORT"
         headers = {}
@@ -261,15 +260,12 @@ class Script:
                 self.bind()
         for _ in range(self.rnd.randint(0, 2)):
             self.consume()
-        kinds, weights = zip(*sorted(self.weights.items()))
-        for _ in range(self.rnd.randint(8, 26)):
-            getattr(self, self.rnd.choices(kinds, weights)[0])()
+        self.some()
         self.expire()
         return self.steps
 
-
-def generate(seed, themes=THEMES):
-    """The theme of a seed, and its steps."""
-    script = Script(seed, themes)
-    steps = script.make()
-    return script.theme, steps
+    def some(self, least=8, most=26):
+        """So many steps, of the kinds that are frequent."""
+        kinds, weights = zip(*sorted(self.weights.items()))
+        for _ in range(self.rnd.randint(least, most)):
+            getattr(self, self.rnd.choices(kinds, weights)[0])()

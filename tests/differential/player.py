@@ -19,10 +19,15 @@ from wire import CONTENT_METHODS, REPLIES, Conn, Eof, Timeout, Val, dec_properti
 OBSERVER = 90           # channel that asks for the counts, in each connection
 SHORT_MS = 300          # what "SHORT" means where a script has a time to live
 MARGIN_MS = 40
+HELD_MS = 3000          # what "HELD" means: rabbit.py has it as RabbitMQ's consumer timeout
+OVERDUE_MS = 500        # so much later a broker has seen that a delivery is held too long
+HEAL = 0.8              # seconds in which RabbitMQ has tried twice to send a dead letter again (rabbit.py)
 CONFIRM_LIMIT = 5       # seconds
 STABLE_ROUNDS = 3       # answered alike, for rest
 PAUSE = 0.002           # seconds between rounds
 QUORUM_PAUSE = 0.03     # where RabbitMQ writes a log first
+LETTER_PAUSE = 0.06     # where it writes several, one after the other
+GROUP = "@h"            # queues that are looked at as one: their names begin so
 
 
 class Slow(Exception):
@@ -54,6 +59,21 @@ def ranges(numbers):
         else:
             parts.append([number, number])
     return ",".join("%d-%d" % (a, b) if a != b else str(a) for a, b in parts)
+
+
+def number(message):
+    """Of a body: messages are m1, m2, and so on."""
+    return int(re.match(r"m(\d+)", message[0]).group(1))
+
+
+def grouped(counts):
+    """The counts of queues; of those that are looked at as one, the sum."""
+    group = [value for name, value in counts.items() if name.startswith(GROUP)]
+    if not group:
+        return counts
+    known = [value for value in group if isinstance(value, list)]
+    return dict({name: value for name, value in counts.items() if not name.startswith(GROUP)},
+                **{GROUP: [sum(each) for each in zip(*known)] if known else group[0]})
 
 
 class Channel:
@@ -163,10 +183,16 @@ class Player:
         self.generated = []             # names that the server made, in their order
         self.bodies = 0
         self.step = 0
-        self.chained = "dead-letter" in json.dumps(steps)
+        self.chained = "dead-letter" in json.dumps(steps) and "at-least-once" not in json.dumps(steps)
         self.hurried = '"SHORT"' in json.dumps(steps)
         self.pause = QUORUM_PAUSE if '"quorum"' in json.dumps(steps) else PAUSE
+        if '"at-least-once"' in json.dumps(steps):
+            self.pause = LETTER_PAUSE
+        self.holds = '"HELD"' in json.dumps(steps)
         self.tick = None                # since when something may be on its way to expire
+        self.held_since = None          # since when a delivery may be held
+        self.values = {}                # number of a body: what decides where a consistent hash sends it
+        self.places = {}                # such a value: the queues that have had it
         self.last_tick = 0
 
     # ---- names and times -------------------------------------------------
@@ -189,6 +215,8 @@ class Player:
         """In a table: SHORT is a number there; {"I": 5} a value with its type."""
         if value == "SHORT":
             return self.short_ms
+        if value == "HELD":
+            return HELD_MS
         if isinstance(value, dict) and len(value) == 1:
             tag, inner = next(iter(value.items()))
             if len(tag) == 1:
@@ -274,7 +302,8 @@ class Player:
                     numbers = [number for number, what in channel.answered.items() if what == kind]
                     if numbers:
                         out.setdefault("conf", {})["%s %s" % (channel.name, kind)] = ranges(numbers)
-        changed = {name: value for name, value in self.now.items() if self.counts.get(name) != value}
+        before = grouped(self.counts)
+        changed = {name: value for name, value in grouped(self.now).items() if before.get(name) != value}
         if changed:
             out["n"] = changed
         return out
@@ -343,6 +372,8 @@ class Player:
 
     def late(self):
         """May something have expired in the middle of a step?"""
+        if self.held_since is not None and time.monotonic() > self.held_since + (HELD_MS - OVERDUE_MS) / 1000:
+            return self.steps[self.step]["op"] != "overdue"
         if not self.hurried or self.tick is None or self.steps[self.step]["op"] == "expire":
             return False
         return time.monotonic() > self.tick + (self.short_ms - MARGIN_MS) / 1000
@@ -376,6 +407,8 @@ class Player:
                 self.events, self.now = {}, dict(self.counts)
                 self.before(step)
                 getattr(self, "do_" + step["op"])(step)
+                if step.get("heals") and not judge:
+                    time.sleep(HEAL)
                 if judge:
                     seen = self.await_outcome(judge)
                 else:
@@ -396,9 +429,13 @@ class Player:
         for link in self.links.values():
             for channel in link.channels.values():
                 channel.answered = {}
-        if self.tick is None and step["op"] not in ("declare", "exchange", "bind", "expire"):
+        if self.tick is None and step["op"] not in ("declare", "exchange", "bind", "expire") and not step.get("heals"):
             self.tick = time.monotonic()
         self.last_tick = time.monotonic()
+        if self.holds and self.held_since is None and step["op"] not in ("declare", "overdue"):
+            self.held_since = time.monotonic()
+        if step["op"] not in ("publish", "collect", "confirm", "tx"):
+            self.values, self.places = {}, {}           # what is bound may be another
 
     def after(self):
         self.counts.update(self.now)
@@ -479,21 +516,48 @@ class Player:
             self.out("r")["ok"] = 1
 
     def do_publish(self, step):
+        """vary: ["key", "header" or a property, values...] for the messages, one after the other."""
         channel = self.channel(step["ch"])
-        props = {key: self.absolute(value) for key, value in step.get("props", {}).items()}
         raw = b""
-        for _ in range(step.get("n", 1)):
+        for turn in range(step.get("n", 1)):
             self.bodies += 1
             body = ("m%d" % self.bodies).ljust(step.get("size", 0), ".")
-            raw += b"".join(self.frames(channel, step, body, props))
+            raw += self.message(channel, step, body, turn)
             channel.published += channel.confirming
         channel.link.conn.send_raw(raw)
 
-    def frames(self, channel, step, body, props):
+    def message(self, channel, step, body, turn):
         from wire import Chan
-        chan = Chan(channel.link.conn, channel.number)
-        return [chan.encode_publish(self.absolute(step["x"]), self.absolute(step.get("key", "")), body,
-                                    mandatory=step.get("mandatory", False), **props)]
+        key, props = step.get("key", ""), {name: self.absolute(value) for name, value in step.get("props", {}).items()}
+        if "vary" in step:
+            what, *values = step["vary"]
+            value = values[turn % len(values)]
+            if what == "key":
+                key = value
+            elif what == "header":
+                props["headers"] = {"h": value}
+            else:
+                props[what] = value
+            if step.get("sticks"):
+                self.values[self.bodies] = value
+                self.places.setdefault(value, set())
+        return Chan(channel.link.conn, channel.number).encode_publish(
+            self.absolute(step["x"]), self.absolute(key), body, mandatory=step.get("mandatory", False), **props)
+
+    def do_collect(self, step):
+        """All that the queues have that are looked at as one; and which values were found in several of them."""
+        found = []
+        for name in [name for name in self.queues if name.startswith(GROUP)]:
+            while True:
+                answer = self.request(step, "basic.get", queue=self.absolute(name), no_ack=True)
+                if answer is None or answer.name == "basic.get-empty":
+                    break
+                found.append(self.content(answer))
+                value = self.values.pop(number(found[-1]), None)
+                if value in self.places:
+                    self.places[value].add(name)
+        self.out("r")["got"] = sorted(found, key=number)
+        self.out("r")["split"] = sorted(str(value) for value, names in self.places.items() if len(names) > 1)
 
     def do_confirm(self, step):
         if self.request(step, "confirm.select"):
@@ -594,6 +658,15 @@ class Player:
         else:
             link.call(0, "connection.close", reply_code=200, reply_text="bye")
             link.drop()
+
+    def do_overdue(self, step):
+        """Waits until all that is held is held too long."""
+        time.sleep(max(0.0, self.last_tick + (HELD_MS + OVERDUE_MS) / 1000 - time.monotonic()))
+        self.held_since = None
+        # Channels that were closed are not asked any more.
+        for link in list(self.links.values()):
+            if link.alive:
+                link.call(link.observer(), "channel.flow", active=True)
 
     def do_expire(self, step):
         """Waits until what has a short time to live is past it."""

@@ -23,6 +23,11 @@ PACKAGES = ("rabbitmq-server erlang-base erlang-asn1 erlang-crypto erlang-eldap 
             " erlang-xmerl libsctp1").split()
 VERSION = "3.10"
 START_LIMIT = 120       # seconds
+#: RabbitMQ's own settings where its defaults are minutes
+SETTINGS = {
+    "dead_letter_worker_publisher_confirm_timeout": 250,        # until a dead letter that nobody took is sent again
+    "channel_tick_interval": 200,                               # so often it looks for deliveries held too long
+}
 
 
 def unpack(folder):
@@ -46,9 +51,12 @@ def unpack(folder):
 
 
 class Rabbit:
-    def __init__(self, folder, port):
+    """`settings` are numbers of RabbitMQ's application, in milliseconds where they are times."""
+
+    def __init__(self, folder, port, **settings):
         self.root = unpack(folder)
         self.port = port
+        self.settings = dict(SETTINGS, **settings)
         self.home = tempfile.TemporaryDirectory(prefix="rabbit-", ignore_cleanup_errors=True)
         self.processes = []
 
@@ -61,6 +69,7 @@ class Rabbit:
         # The disk may be fuller than RabbitMQ likes it, and that is not what is compared.
         with open(home / "rabbitmq.conf", "a") as conf:
             conf.write("disk_free_limit.absolute = 50MB\nlog.console = false\n")
+        (home / "advanced.config").write_text("[{rabbit, [%s]}].\n" % ", ".join("{%s, %d}" % each for each in self.settings.items()))
         env = {
             "HOME": str(home), "LANG": "C.UTF-8",
             "PATH": "%s:%s" % (erlang / "bin", os.environ.get("PATH", "/usr/bin:/bin")),
@@ -68,6 +77,7 @@ class Rabbit:
             "RABBITMQ_NODENAME": "differential%d@localhost" % self.port, "RABBITMQ_DIST_PORT": str(self.port + 1),
             "RABBITMQ_MNESIA_BASE": str(home / "data"), "RABBITMQ_LOG_BASE": str(home / "log"),
             "RABBITMQ_ENABLED_PLUGINS_FILE": str(home / "plugins"), "RABBITMQ_CONFIG_FILE": str(home / "rabbitmq"),
+            "RABBITMQ_ADVANCED_CONFIG_FILE": str(home / "advanced.config"),
             "RABBITMQ_CONF_ENV_FILE": "/dev/null", "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1}",
         }
         # epmd is ours, or RabbitMQ would leave one behind.
