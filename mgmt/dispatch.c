@@ -21,11 +21,22 @@
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/request.h"
 
-static bool
-may_see(const struct request *r)
+/* NULL, or why the user may not see the vhost. */
+static const char *
+not_seen(const struct request *r)
 {
-	return r->route->vhost == VHOST_VISIBLE ? request_sees(r, r->vhost)
-	                                        : permission_vhost(r->user, r->vhost);
+	bool is_administrator = (r->user->tags & TAG_ADMINISTRATOR) != 0;
+
+	if (permission_vhost(r->user, r->vhost))
+		return NULL;
+	if (r->route->vhost == VHOST_OWN && is_administrator)
+		return "Access refused.";
+	if (r->route->vhost == VHOST_MONITORED && (r->user->tags & TAG_MONITORING) != 0)
+		return NULL;
+	if (is_administrator)
+		return NULL;
+	return r->route->needs == NEEDS_POLICYMAKER ? "User not authorised to access object"
+	                                            : "User not authorised to access virtual host";
 }
 
 /* By convention the vhost is the first ':' but for names such as /api/parameters/:component/:vhost. */
@@ -59,7 +70,7 @@ why_not(const struct request *r)
 {
 	static const char *const texts[] = { [NEEDS_ANY_TAG] = "Not management user",
 		[NEEDS_MONITORING] = "Not monitor user",
-		[NEEDS_POLICYMAKER] = "Not policymaker user",
+		[NEEDS_POLICYMAKER] = "User not authorised to access object",
 		[NEEDS_ADMINISTRATOR] = "Not administrator user" };
 	enum route_needs needs = r->route->needs;
 
@@ -144,6 +155,8 @@ take_body(struct request *r)
 void
 dispatch_logged_in(struct request *r, struct user *u)
 {
+	const char *why;
+
 	r->user = u;
 	if (r->user_name == NULL)
 		r->user_name = xstrdup(u->name);
@@ -153,8 +166,9 @@ dispatch_logged_in(struct request *r, struct user *u)
 	}
 	if (r->route->vhost != VHOST_NONE) {
 		r->vhost = vhost_find(r->m->broker, vhost_name(r));
-		if (r->vhost != NULL && !may_see(r)) {
-			reply_not_authorised(r, "User not authorised to access virtual host");
+		why = r->vhost != NULL ? not_seen(r) : NULL;
+		if (why != NULL) {
+			reply_not_authorised(r, why);
 			return;
 		}
 	}
@@ -194,12 +208,9 @@ no_such_method(struct request *r, const char *pattern)
 		mem_exhausted(0, __builtin_return_address(0));
 	route_allow(pattern, b);
 	(void)evbuffer_add(b, "", 1);
-	reply_header(r, "Allow", (const char *)evbuffer_pullup(b, -1));
+	reply_header(r, "allow", (const char *)evbuffer_pullup(b, -1));
 	evbuffer_free(b);
-	if (evhttp_request_get_command(r->ev) == EVHTTP_REQ_OPTIONS)
-		reply_empty(r, 200);
-	else
-		reply_error(r, 405, "method_not_allowed", "Method Not Allowed");
+	reply_empty(r, evhttp_request_get_command(r->ev) == EVHTTP_REQ_OPTIONS ? 200 : 405);
 }
 
 static void

@@ -1,40 +1,235 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * Health checks: RabbitMQ 3's and 4's, and /healthz. What is well is 200 {"status":"ok"}; what is not is 503 with the
+ * reason. */
 #include "mgmt/health.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
 
+#include "base/config.h"
 #include "base/mem.h"
 #include "broker/broker.h"
+#include "mgmt/about.h"
+#include "mgmt/http.h"
 #include "mgmt/mgmt_priv.h"
+#include "mgmt/nodes.h"
 #include "mgmt/request.h"
+#include "net/transport.h"
 
-const char *
-health_problem(const struct mgmt *m, char *text, size_t n)
+static const char *
+alarm_problem(const struct mgmt *m, char *text, size_t n)
 {
 	const struct memory *mem = &m->broker->memory;
 
-	if (m->broker->closing) {
-		(void)snprintf(text, n, "the node is stopping");
-		return text;
-	}
 	if (memory_short(mem)) {
 		(void)snprintf(text, n,
 		    "memory alarm: %" PRIu64 " bytes held of %" PRIu64 "; publishers are held back",
 		    mem_total(), mem->limit);
 		return text;
 	}
+	if (m->broker->disk_low) {
+		(void)snprintf(text, n,
+		    "disk alarm: free space is under disk.min_free; publishers of persistent "
+		    "messages are held back");
+		return text;
+	}
 	return NULL;
+}
+
+const char *
+health_problem(const struct mgmt *m, char *text, size_t n)
+{
+	if (m->broker->closing) {
+		(void)snprintf(text, n, "the node is stopping");
+		return text;
+	}
+	return alarm_problem(m, text, n);
+}
+
+static void
+answer(struct request *r, const char *problem)
+{
+	if (problem == NULL)
+		reply_json(r, 200, json_pack("{s:s}", "status", "ok"));
+	else
+		reply_json(r, 503, json_pack("{s:s, s:s}", "status", "failed", "reason", problem));
 }
 
 void
 route_healthz(struct request *r)
 {
 	char text[160];
+
+	answer(r, health_problem(r->m, text, sizeof text));
+}
+
+void
+route_health_alarms(struct request *r)
+{
+	char text[160];
+
+	answer(r, alarm_problem(r->m, text, sizeof text));
+}
+
+/* is-in-service, ready-to-serve-clients */
+void
+route_health_service(struct request *r)
+{
+	answer(r, r->m->broker->closing ? "the node is stopping" : NULL);
+}
+
+/* Virtual hosts are up as long as the node is; there are no mirrors; a quorum is the node itself. */
+void
+route_health_always(struct request *r)
+{
+	answer(r, NULL);
+}
+
+void
+route_health_connections(struct request *r)
+{
+	uint64_t open = r->m->broker->stats.connections;
+	json_t *o;
+	bool below = r->m->node.connections_max == 0 || open < r->m->node.connections_max;
+
+	o = json_pack("{s:s, s:I, s:I}", "status", below ? "ok" : "failed", "current",
+	    (json_int_t)open, "limit", (json_int_t)r->m->node.connections_max);
+	if (!below)
+		json_put(o, "reason", json_string("node connection limit is reached"));
+	reply_json(r, below ? 200 : 503, o);
+}
+
+/* RabbitMQ's old check answers 200 either way. */
+void
+route_health_node(struct request *r)
+{
+	char text[160];
 	const char *problem = health_problem(r->m, text, sizeof text);
 
-	if (problem == NULL)
+	if (r->args[0].p != NULL && !node_is(r->m, request_arg(r, 0)))
+		reply_not_found(r);
+	else if (problem == NULL)
 		reply_json(r, 200, json_pack("{s:s}", "status", "ok"));
 	else
-		reply_json(r, 503, json_pack("{s:s, s:s}", "status", "failed", "reason", problem));
+		reply_json(r, 200, json_pack("{s:s, s:s}", "status", "failed", "reason", problem));
+}
+
+/* --- ports ---------------------------------------------------------------------- */
+
+struct ports {
+	json_int_t wanted_port;
+	const char *wanted_protocol; /* lower case; NULL: a port is wanted */
+	bool found;
+	json_t *list; /* of ports, or of protocols */
+};
+
+static void
+on_port(void *arg, const char *protocol, UNUSED const char *address, uint16_t port)
+{
+	struct ports *p = arg;
+	json_t *value = p->wanted_protocol != NULL ? json_string(protocol) : json_integer(port),
+	       *one;
+	size_t i;
+
+	p->found |= p->wanted_protocol != NULL ? strcmp(p->wanted_protocol, protocol) == 0
+	                                       : p->wanted_port == port;
+	json_array_foreach(p->list, i, one) if (json_equal(one, value))
+	{
+		json_decref(value);
+		return;
+	}
+	(void)json_array_append_new(p->list, value);
+}
+
+static void
+all_ports(const struct mgmt *m, struct ports *p)
+{
+	struct transport_addr a;
+
+	p->list = json_array();
+	if (m->node.ports != NULL)
+		m->node.ports(m->node.arg, on_port, p);
+	for (unsigned i = 0; http_port(m->http, i, &a); i++)
+		on_port(p, "http", a.host, a.port);
+}
+
+void
+route_health_port(struct request *r)
+{
+	struct span given = request_arg(r, 0);
+	struct ports p = { 0 };
+	char *end;
+	long port = strtol(r->args[0].p, &end, 10);
+
+	if (given.n == 0 || *end != '\0' || end != r->args[0].p + given.n || port < 0) {
+		reply_bad(r, "Invalid port");
+		return;
+	}
+	p.wanted_port = port;
+	all_ports(r->m, &p);
+	if (p.found)
+		reply_json(r, 200, json_pack("{s:s, s:I}", "status", "ok", "port", p.wanted_port));
+	else
+		reply_json(r, 503,
+		    json_pack("{s:s, s:s, s:I, s:O}", "status", "failed", "reason",
+		        "No active listener", "missing", p.wanted_port, "ports", p.list));
+	json_decref(p.list);
+}
+
+static const struct {
+	const char *given, *name;
+} protocol_names[] = { { "amqp091", "amqp" }, { "amqp0.9.1", "amqp" }, { "amqp0-9-1", "amqp" },
+	{ "amqp0_9_1", "amqp" }, { "amqp/ssl", "amqp/ssl" }, { "amqps", "amqp/ssl" } };
+
+void
+route_health_protocol(struct request *r)
+{
+	struct ports p = { 0 };
+	char name[64];
+	size_t n = 0;
+
+	for (; n < sizeof name - 1 && r->args[0].p[n] != '\0'; n++) {
+		char c = r->args[0].p[n];
+
+		name[n] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+	}
+	name[n] = '\0';
+	p.wanted_protocol = name;
+	for (size_t i = 0; i < COUNT_OF(protocol_names); i++)
+		if (strcmp(name, protocol_names[i].given) == 0)
+			p.wanted_protocol = protocol_names[i].name;
+	all_ports(r->m, &p);
+	if (p.found)
+		reply_json(
+		    r, 200, json_pack("{s:s, s:s}", "status", "ok", "protocol", p.wanted_protocol));
+	else
+		reply_json(r, 503,
+		    json_pack("{s:s, s:s, s:o, s:O}", "status", "failed", "reason",
+		        "No active listener", "missing", json_text(span_str(name)), "protocols",
+		        p.list));
+	json_decref(p.list);
+}
+
+/* No port has a certificate that could expire. */
+void
+route_health_certificates(struct request *r)
+{
+	static const char *const units[] = { "day", "days", "week", "weeks", "month", "months",
+		"year", "years" };
+	struct span within = request_arg(r, 0);
+	char *end;
+	long n = strtol(r->args[0].p, &end, 10);
+	bool known = false;
+
+	for (size_t i = 0; i < COUNT_OF(units); i++)
+		known |= strcasecmp(r->args[1].p, units[i]) == 0;
+	if (!known)
+		reply_bad(r, "Time unit not recognised");
+	else if (within.n == 0 || end != r->args[0].p + within.n || n < 0)
+		reply_bad(r, "Invalid expiration value");
+	else
+		answer(r, NULL);
 }

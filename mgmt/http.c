@@ -186,7 +186,7 @@ on_output(struct evbuffer *out, const struct evbuffer_cb_info *info, void *arg)
 	(void)evbuffer_freeze(out, 1);
 	(void)snprintf(head, sizeof head, "{\"error\":\"bad_request\",\"reason\":\"%s\"}", why);
 	(void)evbuffer_add_printf(out,
-	    "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
+	    "HTTP/1.1 %d %s\r\ncontent-type: application/json\r\ncontent-length: %zu\r\n"
 	    "Connection: close\r\n\r\n%s",
 	    status, why, strlen(head), head);
 	c->answering = false;

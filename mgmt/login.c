@@ -36,7 +36,7 @@ refuse(struct request *r, const char *name, const char *why)
 		log_line(LOG_WARNING, &(struct log_who){ .peer = peer, .user = name },
 		    "HTTP login refused: %s", why);
 	}
-	reply_header(r, "WWW-Authenticate", "Basic realm=\"Hermes\"");
+	reply_header(r, "www-authenticate", "Basic realm=\"Hermes\"");
 	reply_error(r, 401, "not_authorized", "Login failed");
 }
 
@@ -46,7 +46,7 @@ refuse_for_now(struct request *r, uint64_t ms)
 	char seconds[24];
 
 	(void)snprintf(seconds, sizeof seconds, "%" PRIu64, ms / 1000 + 1);
-	reply_header(r, "Retry-After", seconds);
+	reply_header(r, "retry-after", seconds);
 	reply_error(r, 429, "too_many_requests", "too many failed logins from this address");
 }
 
@@ -152,7 +152,7 @@ set_cookie(struct request *r, const char *token, unsigned seconds)
 
 	(void)snprintf(text, sizeof text,
 	    COOKIE "=%s; Path=/; HttpOnly; SameSite=Strict; Max-Age=%u", token, seconds);
-	reply_header(r, "Set-Cookie", text);
+	reply_header(r, "set-cookie", text);
 }
 
 static void
@@ -180,7 +180,7 @@ login_request(struct request *r)
 	} else if (session_cookie(r, token)) {
 		login_session(r, token);
 	} else { /* how every browser begins: no line for the log */
-		reply_header(r, "WWW-Authenticate", "Basic realm=\"Hermes\"");
+		reply_header(r, "www-authenticate", "Basic realm=\"Hermes\"");
 		reply_empty(r, 401);
 	}
 }

@@ -26,7 +26,11 @@ struct mgmt_node_info {
 	uint64_t started_ms; /* node's clock */
 	/* calls f(f_arg, ...) for each port that takes AMQP; may be NULL */
 	void (*ports)(void *arg, mgmt_port_fn *f, void *f_arg);
+	/* free space of the data folder's disk and the least that has to be, in bytes; 0, 0: not known yet. May be NULL */
+	void (*disk)(void *arg, uint64_t *available, uint64_t *least);
 	void *arg;
+	const char *config_file; /* NULL: none */
+	uint32_t connections_max;
 	struct workers *workers; /* for what takes long; NULL (tests): it is done at once */
 };
 

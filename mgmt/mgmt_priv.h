@@ -4,6 +4,7 @@
 #define MGMT_MGMT_PRIV_H
 
 #include "mgmt/mgmt.h"
+#include "mgmt/nodes.h"
 #include "mgmt/rates.h"
 #include "mgmt/request.h"
 
@@ -18,6 +19,7 @@ struct mgmt {
 	struct mgmt_node_info node;
 	struct http *http; /* owned */
 	struct rates rates;
+	struct node_samples node_samples;
 	struct web_sessions *sessions; /* owned */
 	struct throttle *throttle; /* owned */
 	struct request_list deferred; /* owned: all whose answers come later */

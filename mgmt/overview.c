@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "broker/broker.h"
+#include "mgmt/about.h"
 #include "mgmt/health.h"
 #include "mgmt/http.h"
 #include "mgmt/mgmt_priv.h"
@@ -36,31 +37,11 @@ static const struct shown {
 	{ "get_empty", STAT(get_empty) },
 	{ "ack", STAT(ack) },
 	{ "redeliver", STAT(redeliver) },
-}, churn_counters[] = {
-	{ "connection_created", STAT(connections_opened) },
-	{ "connection_closed", STAT(connections_closed) },
-	{ "channel_created", STAT(channels_opened) },
-	{ "channel_closed", STAT(channels_closed) },
-	{ "queue_created", STAT(queues_declared) },
-	{ "queue_declared", STAT(queues_declared) },
-	{ "queue_deleted", STAT(queues_deleted) },
 }, deliver_get_parts[] = {
 	{ "deliver", STAT(deliver) },
 	{ "deliver_no_ack", STAT(deliver_no_ack) },
 	{ "get", STAT(get) },
 	{ "get_no_ack", STAT(get_no_ack) },
-};
-
-static const char standard[] = "AMQP exchange type, as in the AMQP 0-9-1 specification";
-static const struct {
-	const char *name, *description;
-} exchange_types[] = {
-	{ "direct", standard },
-	{ "fanout", standard },
-	{ "headers", standard },
-	{ "topic", standard },
-	{ "x-consistent-hash", "Consistent Hashing Exchange" },
-	{ "x-delayed-message", "Delayed Message Exchange" },
 };
 
 static uint64_t
@@ -72,24 +53,13 @@ stat_of(const struct mgmt *m, size_t field)
 	return v;
 }
 
-/* NAME: count, NAME_details: {rate} */
-static void
-put_counter(json_t *o, const char *name, uint64_t count, double rate)
-{
-	char details[64];
-
-	(void)snprintf(details, sizeof details, "%s_details", name);
-	(void)json_object_set_new(o, name, json_integer((json_int_t)count));
-	(void)json_object_set_new(o, details, json_pack("{s:f}", "rate", rate));
-}
-
 static json_t *
 counters(const struct mgmt *m, const struct shown *list, size_t n)
 {
 	json_t *o = json_object();
 
 	for (size_t i = 0; i < n; i++)
-		put_counter(o, list[i].name, stat_of(m, list[i].field),
+		json_put_counter(o, list[i].name, stat_of(m, list[i].field),
 		    rates_of(&m->rates, list[i].field, m->loop->now_ms));
 	return o;
 }
@@ -105,7 +75,7 @@ message_stats(const struct mgmt *m)
 		count += stat_of(m, deliver_get_parts[i].field);
 		rate += rates_of(&m->rates, deliver_get_parts[i].field, m->loop->now_ms);
 	}
-	put_counter(o, "deliver_get", count, rate);
+	json_put_counter(o, "deliver_get", count, rate);
 	return o;
 }
 
@@ -117,9 +87,10 @@ queue_totals(const struct mgmt *m)
 	double unacked = rates_of(&m->rates, STAT(messages_unacknowledged), m->loop->now_ms);
 	json_t *o = json_object();
 
-	put_counter(o, "messages", s->messages_ready + s->messages_unacknowledged, ready + unacked);
-	put_counter(o, "messages_ready", s->messages_ready, ready);
-	put_counter(o, "messages_unacknowledged", s->messages_unacknowledged, unacked);
+	json_put_counter(
+	    o, "messages", s->messages_ready + s->messages_unacknowledged, ready + unacked);
+	json_put_counter(o, "messages_ready", s->messages_ready, ready);
+	json_put_counter(o, "messages_unacknowledged", s->messages_unacknowledged, unacked);
 	return o;
 }
 
@@ -131,80 +102,7 @@ object_totals(const struct broker_stats *s)
 	    "exchanges", (json_int_t)s->exchanges, "queues", (json_int_t)s->queues);
 }
 
-static json_t *
-exchange_type_list(void)
-{
-	json_t *a = json_array();
-
-	for (size_t i = 0; i < COUNT_OF(exchange_types); i++)
-		(void)json_array_append_new(
-		    a, json_pack("{s:s, s:s, s:b}", "name", exchange_types[i].name, "description",
-		           exchange_types[i].description, "enabled", 1));
-	return a;
-}
-
-struct port_list {
-	const struct mgmt *m;
-	json_t *array; /* borrowed */
-};
-
-static void
-put_port(void *arg, const char *protocol, const char *address, uint16_t port)
-{
-	const struct port_list *list = arg;
-	const struct config *cfg = list->m->cfg;
-
-	(void)json_array_append_new(list->array,
-	    json_pack("{s:s, s:s, s:s, s:i, s:{s:i, s:b}}", "node", cfg->node_name, "protocol",
-	        protocol, "ip_address", address, "port", port, "socket_opts", "backlog",
-	        (int)cfg->tcp_backlog, "nodelay", (int)cfg->tcp_nodelay));
-}
-
-static json_t *
-listeners(const struct mgmt *m)
-{
-	struct port_list list = { .m = m, .array = json_array() };
-	struct transport_addr a;
-
-	if (m->node.ports != NULL)
-		m->node.ports(m->node.arg, put_port, &list);
-	for (unsigned i = 0; http_port(m->http, i, &a); i++)
-		put_port(&list, "http", a.host, a.port);
-	return list.array;
-}
-
-static json_t *
-contexts(const struct mgmt *m)
-{
-	struct transport_addr a;
-	json_t *array = json_array();
-	char port[8];
-
-	for (unsigned i = 0; http_port(m->http, i, &a); i++) {
-		(void)snprintf(port, sizeof port, "%u", a.port);
-		(void)json_array_append_new(
-		    array, json_pack("{s:[], s:s, s:s, s:s, s:s, s:s}", "ssl_opts", "node",
-		               m->cfg->node_name, "description", "RabbitMQ Management", "path", "/",
-		               "cowboy_opts", "[]", "port", port));
-	}
-	return array;
-}
-
 /* --- what Hermes says of itself ------------------------------------------------------------------- */
-
-static json_int_t
-resident_bytes(void)
-{
-	FILE *f = fopen("/proc/self/statm", "re");
-	unsigned long whole, resident = 0;
-
-	if (f == NULL)
-		return 0;
-	if (fscanf(f, "%lu %lu", &whole, &resident) != 2)
-		resident = 0;
-	(void)fclose(f);
-	return (json_int_t)resident * sysconf(_SC_PAGESIZE);
-}
 
 static json_t *
 memory(const struct mgmt *m)
@@ -216,7 +114,7 @@ memory(const struct mgmt *m)
 		(void)json_object_set_new(
 		    kinds, mem_kind_name((enum mem_kind)i), json_integer((json_int_t)mem_held[i]));
 	return json_pack("{s:I, s:I, s:I, s:o}", "limit", (json_int_t)mem->limit, "held",
-	    (json_int_t)mem_total(), "resident", resident_bytes(), "kinds", kinds);
+	    (json_int_t)mem_total(), "resident", about_resident(), "kinds", kinds);
 }
 
 static json_t *
@@ -290,42 +188,38 @@ hermes(const struct mgmt *m)
 	    store_counters(m));
 }
 
-static void
-put(json_t *o, const char *name, json_t *value)
-{
-	(void)json_object_set_new(o, name, value);
-}
-
 void
 route_overview(struct request *r)
 {
 	const struct mgmt *m = r->m;
 	const struct config *cfg = m->cfg;
-	json_t *o = json_object();
+	json_t *o = json_object(), *churn;
 
-	put(o, "management_version", json_string(cfg->compat_version));
-	put(o, "rates_mode", json_string("basic"));
-	put(o, "sample_retention_policies",
-	    json_pack("{s:[i], s:[i], s:[]}", "global", 10, "basic", 10, "detailed"));
-	put(o, "exchange_types", exchange_type_list());
-	put(o, "product_version", json_string(cfg->compat_version));
-	put(o, "product_name", json_string(cfg->compat_product));
-	put(o, "rabbitmq_version", json_string(cfg->compat_version));
-	put(o, "cluster_name", json_string(cfg->node_name));
-	put(o, "erlang_version", json_string("none"));
-	put(o, "erlang_full_version", json_string("none"));
-	put(o, "disable_stats", json_false());
-	put(o, "enable_queue_totals", json_true());
-	put(o, "message_stats", message_stats(m));
-	put(o, "churn_rates", counters(m, churn_counters, COUNT_OF(churn_counters)));
-	put(o, "queue_totals", queue_totals(m));
-	put(o, "object_totals", object_totals(&m->broker->stats));
-	put(o, "statistics_db_event_queue", json_integer(0));
-	put(o, "node", json_string(cfg->node_name));
-	put(o, "listeners", listeners(m));
-	put(o, "contexts", contexts(m));
-	put(o, "platform", json_sprintf("Hermes %s", m->node.version));
-	put(o, "hermes_version", json_string(m->node.version));
-	put(o, "hermes", hermes(m));
+	json_put(o, "management_version", json_string(cfg->compat_version));
+	json_put(o, "rates_mode", json_string("basic"));
+	json_put(o, "sample_retention_policies",
+	    json_pack("{s:[i], s:[i], s:[i]}", "global", 10, "basic", 10, "detailed", 10));
+	json_put(o, "exchange_types", about_exchange_types());
+	json_put(o, "product_version", json_string(cfg->compat_version));
+	json_put(o, "product_name", json_string(cfg->compat_product));
+	json_put(o, "rabbitmq_version", json_string(cfg->compat_version));
+	json_put(o, "cluster_name", about_cluster_name(m));
+	json_put(o, "erlang_version", json_string("none"));
+	json_put(o, "erlang_full_version", json_string("none"));
+	json_put(o, "disable_stats", json_false());
+	json_put(o, "enable_queue_totals", json_true());
+	json_put(o, "message_stats", message_stats(m));
+	churn = json_object();
+	about_put_churn(m, churn);
+	json_put(o, "churn_rates", churn);
+	json_put(o, "queue_totals", queue_totals(m));
+	json_put(o, "object_totals", object_totals(&m->broker->stats));
+	json_put(o, "statistics_db_event_queue", json_integer(0));
+	json_put(o, "node", json_string(cfg->node_name));
+	json_put(o, "listeners", about_listeners(m));
+	json_put(o, "contexts", about_contexts(m));
+	json_put(o, "platform", json_sprintf("Hermes %s", m->node.version));
+	json_put(o, "hermes_version", json_string(m->node.version));
+	json_put(o, "hermes", hermes(m));
 	reply_json(r, 200, o);
 }

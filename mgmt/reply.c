@@ -47,7 +47,7 @@ answer(struct request *r, int status, struct evbuffer *body)
 	if (status != 204) {
 		(void)snprintf(
 		    length, sizeof length, "%zu", body != NULL ? evbuffer_get_length(body) : 0);
-		reply_header(r, "Content-Length", length);
+		reply_header(r, "content-length", length);
 	}
 	r->is_answered = true;
 	if (r->is_deferred)
@@ -91,7 +91,7 @@ send_gzipped(struct request *r, int status, struct evbuffer *body)
 	struct gzip_job *g;
 	struct evbuffer *out;
 
-	reply_header(r, "Content-Encoding", "gzip");
+	reply_header(r, "content-encoding", "gzip");
 	if (evbuffer_get_length(body) <= REPLY_GZIP_HERE) {
 		out = buffer_new();
 		gzip_buffer(body, out);
@@ -115,11 +115,11 @@ void
 reply_bytes(struct request *r, int status, const char *type, struct evbuffer *body)
 {
 	if (type != NULL)
-		reply_header(r, "Content-Type", type);
-	reply_header(r, "Cache-Control", "no-cache");
-	reply_header(r, "Vary", "accept, accept-encoding, origin");
-	reply_header(r, "X-Content-Type-Options", "nosniff");
-	reply_header(r, "Content-Security-Policy",
+		reply_header(r, "content-type", type);
+	reply_header(r, "cache-control", "no-cache");
+	reply_header(r, "vary", "accept, accept-encoding, origin");
+	reply_header(r, "x-content-type-options", "nosniff");
+	reply_header(r, "content-security-policy",
 	    "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'");
 	if (body != NULL && evbuffer_get_length(body) >= REPLY_GZIP_MIN &&
 	    gzip_accepted(request_header(r, "Accept-Encoding")))

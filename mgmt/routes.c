@@ -27,9 +27,10 @@ const char *const route_needs_names[] = { [NEEDS_NOBODY] = "nobody",
 	[NEEDS_MONITORING] = "monitoring",
 	[NEEDS_POLICYMAKER] = "policymaker",
 	[NEEDS_ADMINISTRATOR] = "administrator" };
-const char *const route_vhost_names[] = {
-	[VHOST_NONE] = "none", [VHOST_VISIBLE] = "visible", [VHOST_OWN] = "own"
-};
+const char *const route_vhost_names[] = { [VHOST_NONE] = "none",
+	[VHOST_VISIBLE] = "visible",
+	[VHOST_MONITORED] = "monitored",
+	[VHOST_OWN] = "own" };
 
 static size_t
 segment(const char *p)

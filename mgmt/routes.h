@@ -15,9 +15,10 @@ enum { ROUTE_ARGS_MAX = 4 };
 enum route_needs { NEEDS_NOBODY, NEEDS_ANY_TAG, NEEDS_MONITORING, NEEDS_POLICYMAKER, NEEDS_ADMINISTRATOR };
 
 /* What the vhost in the path demands of the user beyond the tag. NONE: there is none in it, or the handler looks after it.
- * VISIBLE: a permission in it, of which administrators need none. OWN: a permission in it. In the last two a vhost that is
- * not there is answered before the handler is called. */
-enum route_vhost { VHOST_NONE, VHOST_VISIBLE, VHOST_OWN };
+ * VISIBLE: a permission in it, of which administrators need none. MONITORED: nor do those who monitor. OWN: a permission in
+ * it; administrators without one are told "Access refused.", as RabbitMQ does for all that writes. But for NONE, a vhost
+ * that is not there is answered before the handler is called. */
+enum route_vhost { VHOST_NONE, VHOST_VISIBLE, VHOST_MONITORED, VHOST_OWN };
 
 /* What the dispatcher makes of the body of a PUT or POST. JSON: an object, in request.body. RAW: nothing, the handler
  * takes the bytes (request_raw). */

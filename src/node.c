@@ -326,13 +326,25 @@ describe_ports(void *arg, mgmt_port_fn *f, void *f_arg)
 		    listener_port(n->port[i].listener));
 }
 
+static void
+describe_disk(void *arg, uint64_t *available, uint64_t *least)
+{
+	const struct node *n = arg;
+
+	*available = n->store.space.available;
+	*least = node_store_least_free(&n->store);
+}
+
 static bool
 open_management(struct node *n)
 {
 	const struct mgmt_node_info info = { .version = HERMES_VERSION,
 		.started_ms = n->loop->now_ms,
 		.ports = describe_ports,
+		.disk = describe_disk,
 		.arg = n,
+		.config_file = n->settings->file,
+		.connections_max = n->connections_max,
 		.workers = n->store.workers };
 	const char *error;
 
@@ -510,6 +522,7 @@ node_run(const struct node_start *start)
 	if (status < 0) {
 		n.housekeeping.fire = on_housekeeping;
 		wheel_arm(n.loop->wheel, &n.housekeeping, n.loop->now_ms + HOUSEKEEPING_MS);
+		node_store_each_second(&n.store);
 		say_ready(&n);
 		hold_signals(SIG_UNBLOCK);
 		while (!stopped(&n))

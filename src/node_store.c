@@ -81,12 +81,12 @@ space_run(struct worker_job *job)
 	s->error = d->ops->space(d, &s->total, &s->available);
 }
 
-static uint64_t
-least_free(const struct node_store *ns, uint64_t total)
+uint64_t
+node_store_least_free(const struct node_store *ns)
 {
 	uint64_t v = ns->cfg->disk_min_free;
 
-	return v >= CONFIG_SHARE ? total / 100 * (v - CONFIG_SHARE) : v;
+	return v >= CONFIG_SHARE ? ns->space.total / 100 * (v - CONFIG_SHARE) : v;
 }
 
 static void
@@ -94,7 +94,7 @@ space_done(struct worker_job *job)
 {
 	struct space_job *s = (struct space_job *)(void *)job;
 	struct node_store *ns = s->ns;
-	uint64_t least = least_free(ns, s->total);
+	uint64_t least = node_store_least_free(ns);
 	/* Some more than the least ends it, so that it does not flutter. */
 	uint64_t enough = ns->broker->disk_low ? least + least / 8 : least;
 	bool low = s->available < enough;

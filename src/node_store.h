@@ -44,6 +44,8 @@ bool node_store_open(struct node_store *ns, struct loop *l, struct broker *b, co
 /* The end of a turn. True: there is more to do. Ends the process, with one line, when the disk failed. */
 bool node_store_turn(struct node_store *ns, uint64_t now_ms);
 void node_store_each_second(struct node_store *ns);
+/* disk.min_free in bytes; 0: not known yet. */
+uint64_t node_store_least_free(const struct node_store *ns);
 /* Everything is written and synced. A disk that does not answer for CLOSE_MS ends the process, with a line. */
 void node_store_close(struct node_store *ns);
 

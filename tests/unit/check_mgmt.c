@@ -147,20 +147,20 @@ static const struct {
 } cases[] = {
 	{ "GET /healthz", "", 200, "{\"status\":\"ok\"}" },
 	{ "GET /healthz/", "", 200, "ok" },
-	{ "HEAD /healthz", "", 200, "Content-Length: 15" },
+	{ "HEAD /healthz", "", 200, "content-length: 15" },
 	{ "GET /healthz?x=1", "", 200, "ok" },
-	{ "POST /healthz", "", 405, "Allow: HEAD, GET, OPTIONS" },
-	{ "DELETE /api/overview", "", 405, "\"error\":\"method_not_allowed\"" },
-	{ "OPTIONS /api/overview", "", 200, "Allow: HEAD, GET, OPTIONS" },
+	{ "POST /healthz", "", 405, "allow: HEAD, GET, OPTIONS" },
+	{ "DELETE /api/overview", "", 405, "content-length: 0\r\n" },
+	{ "OPTIONS /api/overview", "", 200, "allow: HEAD, GET, OPTIONS" },
 	{ "GET /api/nonsense", "", 404,
 	    "{\"error\":\"Object Not Found\",\"reason\":\"Not Found\"}" },
 	{ "GET //healthz", "", 404, "Not Found" },
 	{ "GET /", "", 404, "Not Found" },
-	{ "GET /api", "", 301, "Location: /api/index.html" },
-	{ "GET /api/", "", 301, "Location: /api/index.html" },
+	{ "GET /api", "", 301, "location: /api/index.html" },
+	{ "GET /api/", "", 301, "location: /api/index.html" },
 	{ "GET /api/index.html", "", 200, "/api/overview" },
-	{ "GET /api/overview", "", 401, "WWW-Authenticate: Basic realm=" },
-	{ "GET /api/overview", "", 401, "Content-Length: 0\r\n" },
+	{ "GET /api/overview", "", 401, "www-authenticate: Basic realm=" },
+	{ "GET /api/overview", "", 401, "content-length: 0\r\n" },
 	{ "GET /api/overview", "Authorization: Basic !!!\r\n", 401, "Login failed" },
 	{ "GET /api/overview", "Authorization: Basic\r\n", 401, "Login failed" },
 	{ "GET /api/overview", "Authorization: Basic Z3Vlc3Q=\r\n", 401, "Login failed" },
@@ -170,8 +170,8 @@ static const struct {
 	{ "GET /api/overview", "Authorization: Basic cGxhaW46cGxhaW4=\r\n", 401,
 	    "{\"error\":\"not_authorised\",\"reason\":\"Not management user\"}" },
 	{ "GET /api/overview", GUEST, 200, "\"node\":\"unit@test\"" },
-	{ "GET /api/overview", GUEST, 200, "Cache-Control: no-cache" },
-	{ "GET /api/overview", GUEST "Accept: text/html\r\n", 406, "Content-Length: 0\r\n" },
+	{ "GET /api/overview", GUEST, 200, "cache-control: no-cache" },
+	{ "GET /api/overview", GUEST "Accept: text/html\r\n", 406, "content-length: 0\r\n" },
 	{ "GET /api/overview", GUEST "Accept: text/html, */*;q=0.1\r\n", 200, "\"node\"" },
 	{ "GET /api/overview", GUEST "Accept: application/json;q=0\r\n", 406, "" },
 	{ "GET /api/overview", GUEST "Accept: application/bert, application/json;q=0.1\r\n", 200,
@@ -180,7 +180,7 @@ static const struct {
 	    "Content-Encoding: gzip\r\n" },
 	{ "GET /api/whoami", GUEST, 200, "{\"name\":\"guest\",\"tags\":[\"administrator\"]}" },
 	{ "GET /api/auth", "", 200, "{\"enable_uaa\":false}" },
-	{ "GET /api/login", "", 405, "Allow: POST, OPTIONS\r\n" },
+	{ "GET /api/login", "", 405, "allow: POST, OPTIONS\r\n" },
 	{ "POST /api/hermes/snapshot", GUEST "Sec-Fetch-Site: cross-site\r\n", 403, "forbidden" },
 };
 
@@ -197,7 +197,7 @@ START_TEST(requests)
 	if (strncmp(text, "HEAD", 4) == 0)
 		ck_assert_str_eq(body_of(a), "");
 	if (cases[_i].status == 401 && strstr(a, "not_authorised") != NULL)
-		ck_assert_ptr_null(strstr(a, "WWW-Authenticate"));
+		ck_assert_ptr_null(strstr(a, "www-authenticate"));
 	ck_assert_uint_eq(http_stats(m->http)->open, 0);
 }
 END_TEST
@@ -437,14 +437,14 @@ log_in(char token[SESSION_TOKEN_SIZE])
 {
 	const char *a = ask("POST /api/login HTTP/1.0\r\nContent-Length: 31\r\n\r\n"
 	                    "username=guest&password=gu%65st");
-	const char *cookie = strstr(a, "Set-Cookie: hermes_session=");
+	const char *cookie = strstr(a, "set-cookie: hermes_session=");
 
 	ck_assert_int_eq(status_of(a), 200);
 	ck_assert_str_eq(body_of(a), "\"ok\"");
 	ck_assert_ptr_nonnull(cookie);
 	ck_assert_ptr_nonnull(strstr(cookie, "; HttpOnly; SameSite=Strict"));
 	ck_assert_ptr_null(strstr(a, "Z3Vlc3Q"));
-	ck_assert_int_eq(sscanf(cookie, "Set-Cookie: hermes_session=%47[^;]", token), 1);
+	ck_assert_int_eq(sscanf(cookie, "set-cookie: hermes_session=%47[^;]", token), 1);
 }
 
 START_TEST(sessions)
@@ -521,7 +521,7 @@ START_TEST(guessing_is_refused_unseen)
 	for (unsigned i = 0; i < THROTTLE_ACCOUNT; i++)
 		ck_assert_int_eq(status_with("GET /api/whoami", wrong), 401);
 	ck_assert_int_eq(status_with("GET /api/whoami", wrong), 429);
-	ck_assert_ptr_nonnull(strstr(answer, "Retry-After: "));
+	ck_assert_ptr_nonnull(strstr(answer, "retry-after: "));
 	ck_assert_int_eq(
 	    status_with("GET /api/whoami", "Authorization: Basic YWRtaW46YWRtaW4=\r\n"), 200);
 }
@@ -678,9 +678,9 @@ START_TEST(errors_are_json)
 	    json_unpack(o, "{s:s, s:s}", "error", &error, "reason", &reason) == 0, "%s", a);
 	ck_assert_str_eq(error, "bad_request");
 	ck_assert_str_eq(reason, malformed[_i].body);
-	ck_assert_ptr_nonnull(strstr(a, "Content-Type: application/json\r\n"));
-	ck_assert_ptr_nonnull(strstr(a, "Content-Length: "));
-	ck_assert_int_eq(sscanf(strstr(a, "Content-Length: "), "Content-Length: %zu", &length), 1);
+	ck_assert_ptr_nonnull(strstr(a, "content-type: application/json\r\n"));
+	ck_assert_ptr_nonnull(strstr(a, "content-length: "));
+	ck_assert_int_eq(sscanf(strstr(a, "content-length: "), "content-length: %zu", &length), 1);
 	ck_assert_uint_eq(length, strlen(body_of(a)));
 	ck_assert_ptr_null(strstr(a, "<HTML>"));
 	ck_assert_uint_eq(http_stats(m->http)->requests, 0);

@@ -157,7 +157,7 @@ static const struct {
 	int status;
 	const char *has;
 } refused[] = {
-	{ "", "{\"path\":\"/tmp/x\"}", 401, "WWW-Authenticate: Basic" },
+	{ "", "{\"path\":\"/tmp/x\"}", 401, "www-authenticate: Basic" },
 	{ PLAIN JSON, "{\"path\":\"/tmp/x\"}", 401, "Not administrator user" },
 	{ GUEST, "{\"path\":\"/tmp/x\"}", 415, "application/json" },
 	{ GUEST "Content-Type: text/plain\r\n", "{\"path\":\"/tmp/x\"}", 415, "application/json" },
