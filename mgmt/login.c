@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A wrong login is 401; after many of them the next are 429 for a while, unseen (throttle.h). What is counted is told by
- * the socket's address, never by a header. */
+ * A wrong login is 401; whoever guesses is refused without a look for a while, which is 429 (broker/login.h counts). What
+ * the address is is told by the socket, never by a header. */
 #include "mgmt/login.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +18,6 @@
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/request.h"
 #include "mgmt/web_session.h"
-#include "mgmt/throttle.h"
 #include "net/loop.h"
 
 #define COOKIE "hermes_session"
@@ -36,18 +34,13 @@ refuse(struct request *r, const char *name, const char *why)
 		log_line(LOG_WARNING, &(struct log_who){ .peer = peer, .user = name },
 		    "HTTP login refused: %s", why);
 	}
+	if (why == login_too_many || why == login_too_busy) {
+		reply_header(r, "retry-after", "1");
+		reply_error(r, 429, "too_many_requests", why);
+		return;
+	}
 	reply_header(r, "www-authenticate", "Basic realm=\"Hermes\"");
 	reply_error(r, 401, "not_authorized", "Login failed");
-}
-
-static void
-refuse_for_now(struct request *r, uint64_t ms)
-{
-	char seconds[24];
-
-	(void)snprintf(seconds, sizeof seconds, "%" PRIu64, ms / 1000 + 1);
-	reply_header(r, "retry-after", seconds);
-	reply_error(r, 429, "too_many_requests", "too many failed logins from this address");
 }
 
 /* u NULL: refused. */
@@ -58,8 +51,6 @@ checked(struct request *r, struct user *u, const char *why)
 		r->logged_in(r, u);
 		return;
 	}
-	throttle_failed(
-	    r->m->throttle, &r->peer, span_str(r->user_name), r->m->loop->now_ms);
 	refuse(r, r->user_name, why);
 }
 
@@ -81,14 +72,9 @@ check(struct request *r, struct span name, struct span password,
 		.loopback = r->peer.loopback };
 	const char *why = "";
 	struct user *u;
-	uint64_t ms = throttle_wait(m->throttle, &r->peer, name, m->loop->now_ms);
 
 	free(r->user_name);
 	r->user_name = xstrndup((const char *)name.p, name.n);
-	if (ms > 0) {
-		refuse_for_now(r, ms);
-		return;
-	}
 	r->logged_in = then;
 	u = login_begin(m->broker, &c, on_checked, r, &r->login, &why);
 	if (r->login != NULL)

@@ -11,7 +11,6 @@
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/web_session.h"
 #include "mgmt/snapshot.h"
-#include "mgmt/throttle.h"
 #include "net/loop.h"
 #include "net/transport.h"
 
@@ -33,7 +32,6 @@ mgmt_start(struct loop *l, struct broker *b, const struct config *cfg,
 	m->node = *node;
 	TAILQ_INIT(&m->deferred);
 	m->sessions = web_sessions_new(b);
-	m->throttle = throttle_new();
 	m->http = http_new(l, on_request, m);
 	rates_init(&m->rates, b, l->wheel, l->now_ms);
 	series_start(b);
@@ -82,6 +80,5 @@ mgmt_stop(struct mgmt **mp)
 	series_stop(m->broker);
 	http_free(&m->http);
 	web_sessions_free(&m->sessions);
-	throttle_free(&m->throttle);
 	free(m);
 }

@@ -10,7 +10,6 @@
 
 struct http;
 struct web_sessions;
-struct throttle;
 
 struct mgmt {
 	struct loop *loop; /* borrowed, as the next two; all outlive us */
@@ -21,7 +20,6 @@ struct mgmt {
 	struct rates rates;
 	struct node_samples node_samples;
 	struct web_sessions *sessions; /* owned */
-	struct throttle *throttle; /* owned */
 	struct request_list deferred; /* owned: all whose answers come later */
 	struct request *current;      /* borrowed: the one that dispatch() is at, while it lives */
 	uint32_t waiting;	      /* of them, for the store */

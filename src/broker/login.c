@@ -52,6 +52,9 @@ struct login {
 	uint8_t name[NAME_BYTES_MAX], text[PASSWORD_LEN_MAX];
 };
 
+const char login_too_many[] = "too many failed logins";
+const char login_too_busy[] = "too many passwords wait to be looked at";
+
 /* Logins that were wrong, at a place that follows from the code itself. */
 static uint8_t wrong[WRONG_ONES][MAC_SIZE];
 
@@ -261,7 +264,7 @@ login_begin(struct broker *b, const struct credentials *c, login_done_fn *done, 
 	if (is_remembered(b, u, c, &found, why))
 		return found;
 	if (fails_too_often(b, s)) {
-		*why = "too many failed logins";
+		*why = login_too_many;
 		b->stats.login_failures++;
 		return NULL;
 	}
@@ -275,7 +278,7 @@ login_begin(struct broker *b, const struct credentials *c, login_done_fn *done, 
 		return NULL;
 	}
 	if (b->logins_waiting >= LOGINS_WAITING_MAX) {
-		*why = "too many passwords wait to be looked at";
+		*why = login_too_busy;
 		b->stats.logins_dropped++;
 		return NULL;
 	}

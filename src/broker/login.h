@@ -18,6 +18,9 @@ struct credentials {
 	bool loopback;		/* the real peer address is on loopback */
 };
 
+/* Of the reasons, those that pass: whoever asks may come again. */
+extern const char login_too_many[], login_too_busy[];
+
 /* user NULL: refused, *why (static text) for the log. Not called after login_cancel(). */
 typedef void login_done_fn(void *arg, struct user *user, const char *why);
 
