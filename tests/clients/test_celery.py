@@ -171,7 +171,9 @@ def test_remote_control(office):
     control.add_consumer("last", destination=["main@test"], reply=True, timeout=WAIT, limit=1)
     assert office.tasks.add.apply_async((20, 22), queue="last").get(WAIT, interval=0.02) == 42
     control.cancel_consumer("last", destination=["main@test"], reply=True, timeout=WAIT, limit=1)
-    assert [queue["name"] for queue in inspect.active_queues()["main@test"]] == ["celery"]
+    # The worker answers before it has forgotten the queue.
+    wait_for(lambda: [queue["name"] for queue in inspect.active_queues()["main@test"]] == ["celery"], 10,
+             "a worker without the queue")
 
 
 def test_warm_shutdown(office):

@@ -74,8 +74,8 @@ def test_passes_all_bytes_in_order(echo, how):
 def test_splits(echo):
     with Proxy(echo.port, split=3) as proxy, connect(proxy) as sock:
         round_trip(sock, b"y" * 3000)
-    # 1,500 are sent; a busy machine may read some of them together.
-    assert len(echo.pieces) > 100, echo.pieces
+    # 1,000 are sent; a busy machine reads many of them together, but 3,000 bytes at once would be one or two.
+    assert len(echo.pieces) > 10, echo.pieces
 
 
 def test_delays(echo):

@@ -16,6 +16,8 @@ import pytest
 from control import Control
 from node import SLOW, sanitized, wait_for
 
+pytestmark = pytest.mark.alone
+
 TOOLS = pathlib.Path(__file__).resolve().parents[1] / "tools"
 MILLION = 1000000 if not sanitized() else 100000
 BACKLOG = int(os.environ.get("HERMES_BACKLOG", 2 * MILLION))

@@ -87,6 +87,7 @@ def test_expires_begins_anew_with_the_node(node, how):
     assert not exists(this, "q")
 
 
+@pytest.mark.alone
 def test_expires_of_many(node):
     """They go at about the same time, and the node answers others meanwhile."""
     this = node()

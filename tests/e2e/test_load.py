@@ -22,6 +22,8 @@ from node import SLOW, wait_for
 from test_pressure import LIMIT_MIB, SETTINGS, Flood
 from wire import FRAME_BODY, FRAME_HEADER, FRAME_METHOD, enc_frame, enc_header, enc_method
 
+pytestmark = pytest.mark.alone
+
 LOAD = float(os.environ.get("HERMES_LOAD", "1"))
 MIB = 2**20
 PATIENCE = 30 * SLOW        # seconds for one answer; what others wait is measured by Control

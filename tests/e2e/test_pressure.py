@@ -11,6 +11,8 @@ import wire
 from node import SLOW, wait_for
 from wire import enc_frame, enc_method
 
+pytestmark = pytest.mark.alone
+
 LIMIT_MIB = 64
 #: nothing goes to disk, so that memory is short at all
 SETTINGS = "memory: {limit: %dMiB, spill: 0%%}\n" % LIMIT_MIB

@@ -289,6 +289,7 @@ def test_a_signal_while_it_stops_never_kills(node):
         this.process = None
 
 
+@pytest.mark.alone
 def test_second_signal_ends_at_once(node):
     this = node()
     conn = this.raw()               # never answers the close
@@ -531,6 +532,7 @@ def test_a_crash_ends_although_nobody_reads_standard_error(node, tmp_path):
         os.close(read)
 
 
+@pytest.mark.alone
 def test_few_descriptors_are_no_reason_to_spin(node):
     """Out of descriptors: no new connections, no busy loop, all as before when there is room again."""
     this = node(nofile=96)
@@ -563,6 +565,7 @@ def test_few_descriptors_are_no_reason_to_spin(node):
     assert this.descriptors() < 96
 
 
+@pytest.mark.alone
 def test_a_crowd_at_the_management_port_takes_all_descriptors(node):
     """The node lives, spins not, and the silent crowd makes room for who asks something."""
     this = node(nofile=96)

@@ -1,5 +1,6 @@
 """A real Hermes node for tests: the binary on ports of its own, in a folder of its own."""
 # SPDX-License-Identifier: Apache-2.0
+import collections
 import contextlib
 import os
 import pathlib
@@ -36,17 +37,33 @@ def clean_env(extra=None):
     return env
 
 
+#: a name in the kernel for each port that this process took of late, so that tests beside it take others
+_taken = collections.deque(maxlen=200)
+
+
 def free_port():
-    """A port nobody listens on, below those that the kernel gives to outgoing connections."""
+    """A port nobody listens on, below those that the kernel gives to outgoing connections.
+
+    It stays ours while its node is down, too: other processes that ask here pass it over.
+    """
     while True:
         port = random.randrange(10000, 32000)
+        name = socket.socket(socket.AF_UNIX)
+        try:
+            name.bind("\0hermes-test-port-%d" % port)
+        except OSError:
+            name.close()
+            continue
         with socket.socket(socket.AF_INET6) as sock, contextlib.suppress(OSError):
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
             sock.bind(("::", port))
+            _taken.append(name)
             return port
         with socket.socket() as sock, contextlib.suppress(OSError):
             sock.bind(("", port))
+            _taken.append(name)
             return port
+        name.close()
 
 
 def wait_for(check, timeout=10, what="condition"):

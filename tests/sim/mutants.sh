@@ -20,18 +20,16 @@ compile() {	# FILE...: each to an object, on all processors
 compile src/store/*.c src/base/*.c tests/sim/*.c
 ${CC:-cc} "$work"/*.o -o "$work/sim_store" -lxxhash -lcrypto -lpthread -lm
 
-missed=0
 "$work/sim_store" --seeds 200 --first 1 >"$work/out" || { cat "$work/out"; echo "fails without a mutant"; exit 1; }
 sed -n 's/^	MUTANT_\([A-Z_]*\).*\/\* *\(.*\) \*\/$/\1 \2/p' src/store/mutant.h >"$work/mutants"
-number=0
-while read -r name text; do
-	number=$((number + 1))
-	if "$work/sim_store" --seeds "$seeds" --first 1 --mutant $number >"$work/out" 2>/dev/null; then
+[ -s "$work/mutants" ] || { echo "no mutants in src/store/mutant.h" >&2; exit 1; }
+
+export work seeds
+# shellcheck disable=SC2016 # the dollars are for the inner shell
+nl -w 1 -s ' ' "$work/mutants" | xargs -P "$(nproc)" -d '\n' -n 1 bash -c '
+	read -r number name text <<<"$1"
+	if "$work/sim_store" --seeds "$seeds" --first 1 --mutant "$number" >"$work/out.$number" 2>/dev/null; then
 		echo "MISSED $name ($text): $seeds seeds pass"
-		missed=1
-	else
-		echo "found $name ($text): $(tail -n 1 "$work/out")"
+		exit 1
 	fi
-done <"$work/mutants"
-[ $number -gt 0 ] || { echo "no mutants in src/store/mutant.h" >&2; exit 1; }
-exit $missed
+	echo "found $name ($text): $(tail -n 1 "$work/out.$number")"' -

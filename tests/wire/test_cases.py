@@ -239,6 +239,7 @@ def test_k9_timestamps_come_back(ch, stamp):
 
 
 # ---- K10: prefetch lowered below what is out -------------------------------------------------
+@pytest.mark.alone
 @pytest.mark.parametrize("global_", [False, True])
 def test_k10_prefetch_below_what_is_unacknowledged(running, global_):
     chan = running.raw().channel()
@@ -434,6 +435,7 @@ def test_k15_patterns(ch, pattern, keys, not_keys):
     ch.call("exchange.delete", exchange="k15")
 
 
+@pytest.mark.alone
 def test_k15_hostile_patterns_stay_linear(running):
     ch = running.raw().channel()
     ch.exchange("k15", "topic")
@@ -493,6 +495,7 @@ def test_k15_a_key_that_takes_too_long_is_refused(running):
 
 
 # ---- K18: a time to live that comes to the head -------------------------------------------------
+@pytest.mark.alone
 def test_k18_expires_once_it_is_the_head(running):
     chan = running.raw().channel()
     queue = chan.declare("", exclusive=True).queue
@@ -547,6 +550,7 @@ def test_k18_whatever_becomes_of_the_head(running, kind):
 
 
 # ---- K19: time to live in a chain of queues ------------------------------------------------------
+@pytest.mark.alone
 def test_k19_the_full_time_in_each_queue(running):
     chan = running.raw().channel()
     last = chan.declare("k19-3").queue
@@ -566,6 +570,7 @@ def test_k19_the_full_time_in_each_queue(running):
 
 
 # ---- K20: delays ---------------------------------------------------------------------------------
+@pytest.mark.alone
 def test_k20_delays_in_order_and_beyond_32_bits(running):
     chan = running.raw().channel()
     queue = chan.declare("", exclusive=True).queue

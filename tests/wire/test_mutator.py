@@ -11,6 +11,8 @@ import struct
 import threading
 import time
 
+import pytest
+
 import wire
 from node import SLOW, sanitized, wait_for
 from wire import Val, enc_frame, enc_header, enc_method
@@ -236,6 +238,7 @@ class Control(threading.Thread):
         self.join(60)
 
 
+@pytest.mark.alone
 def test_mutated_sessions(node):
     this = node()
     control = Control(this)
