@@ -88,7 +88,12 @@ on_done(struct request_job *job)
 void
 body_read(struct request *r, void (*then)(struct request *r))
 {
-	struct span text = request_raw(r);
+	body_read_text(r, request_raw(r), then);
+}
+
+void
+body_read_text(struct request *r, struct span text, void (*then)(struct request *r))
+{
 	struct body_job *b;
 	const char *why = NULL;
 	json_t *json;

@@ -6,6 +6,7 @@
 #include "base/config.h"
 #include "base/mem.h"
 #include "broker/broker.h"
+#include "mgmt/definitions.h"
 #include "mgmt/dispatch.h"
 #include "mgmt/http.h"
 #include "mgmt/mgmt_priv.h"
@@ -31,6 +32,7 @@ mgmt_start(struct loop *l, struct broker *b, const struct config *cfg,
 	m->cfg = cfg;
 	m->node = *node;
 	TAILQ_INIT(&m->deferred);
+	TAILQ_INIT(&m->imports);
 	m->sessions = web_sessions_new(b);
 	m->http = http_new(l, on_request, m);
 	rates_init(&m->rates, b, l->wheel, l->now_ms);
@@ -60,10 +62,11 @@ mgmt_listener(const struct mgmt *m, unsigned i, struct transport_addr *out)
 	return http_port(m->http, i, out);
 }
 
-void
+bool
 mgmt_run(struct mgmt *m)
 {
 	requests_run(m);
+	return imports_run(m);
 }
 
 void
@@ -75,6 +78,7 @@ mgmt_stop(struct mgmt **mp)
 		return;
 	*mp = NULL;
 	snapshot_stop(m);
+	imports_stop(m);
 	requests_stop(m);
 	rates_fini(&m->rates);
 	series_stop(m->broker);

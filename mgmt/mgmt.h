@@ -43,8 +43,8 @@ uint16_t mgmt_port(const struct mgmt *m);
 /* The i-th address and port that are listened on; false when there is no such one. */
 bool mgmt_listener(const struct mgmt *m, unsigned i, struct transport_addr *out);
 
-/* Each turn: answers what waited for the store. */
-void mgmt_run(struct mgmt *m);
+/* Each turn: answers what waited for the store, goes on with what goes in slices. True: there is more to do now. */
+bool mgmt_run(struct mgmt *m);
 
 /* Closes every port and connection. */
 void mgmt_stop(struct mgmt **mp);

@@ -9,6 +9,7 @@
 #include "mgmt/request.h"
 
 struct http;
+struct http_import;
 struct web_sessions;
 
 struct mgmt {
@@ -23,6 +24,8 @@ struct mgmt {
 	struct request_list deferred; /* owned: all whose answers come later */
 	struct request *current;      /* borrowed: the one that dispatch() is at, while it lives */
 	uint32_t waiting;	      /* of them, for the store */
+	TAILQ_HEAD(, http_import) imports; /* owned: the first is under way */
+	unsigned imports_waiting;
 	struct request *snapshot;     /* borrowed: whoever asked for the one that is being made; NULL: nobody */
 };
 

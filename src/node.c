@@ -88,7 +88,7 @@ turn(struct node *n, bool busy)
 	busy = broker_run(b);
 	busy |= amqp_run(n->amqp);
 	if (n->mgmt != NULL)
-		mgmt_run(n->mgmt);
+		busy |= mgmt_run(n->mgmt);
 	/* Before the flush: the disk works meanwhile. */
 	busy |= node_store_turn(&n->store, l->now_ms);
 	loop_flush(l);

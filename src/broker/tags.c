@@ -46,3 +46,32 @@ tags_have(const struct tags *t, const char *tag)
 			return true;
 	return false;
 }
+
+static struct span
+trimmed(const uint8_t *p, size_t n)
+{
+	while (n > 0 && *p == ' ') {
+		p++;
+		n--;
+	}
+	while (n > 0 && p[n - 1] == ' ')
+		n--;
+	return span_of(p, n);
+}
+
+uint32_t
+tags_split(struct span s, struct span tag[TAGS_MAX])
+{
+	uint32_t count = 0;
+
+	while (s.n > 0 && count < TAGS_MAX) {
+		const uint8_t *comma = memchr(s.p, ',', s.n);
+		size_t n = comma != NULL ? (size_t)(comma - s.p) : s.n;
+
+		tag[count] = trimmed(s.p, n);
+		count += tag[count].n > 0;
+		n += comma != NULL;
+		s = span_of(s.p + n, s.n - n);
+	}
+	return count;
+}

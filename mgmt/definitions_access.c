@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Import of who may do what: users, vhosts, permissions, limits and other parameters. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/password.h"
+#include "broker/broker.h"
+#include "broker/limits.h"
+#include "broker/parameter.h"
+#include "broker/permission.h"
+#include "broker/tags.h"
+#include "broker/topic_permission.h"
+#include "broker/user.h"
+#include "broker/vhost.h"
+#include "mgmt/base64.h"
+#include "mgmt/definitions.h"
+#include "mgmt/policies.h"
+#include "mgmt/request.h"
+
+static const char *
+refused(struct import *im, const struct error *e)
+{
+	return e == NULL ? NULL : import_because(im, "%s", refusal_text(e));
+}
+
+/* ---- tags ---- */
+
+/* A list of texts, or one text with commas. tag: room for TAGS_MAX; borrowed from the value. False: im->why says it. */
+static bool
+take_tags(struct import *im, const json_t *v, struct span *tag, uint32_t *count)
+{
+	const json_t *one;
+	size_t i;
+
+	*count = 0;
+	if (v == NULL)
+		return true;
+	if (json_is_string(v)) {
+		*count = tags_split(json_span(v), tag);
+		return true;
+	}
+	json_array_foreach(v, i, one)
+	{
+		if (!json_is_string(one) || *count == TAGS_MAX) {
+			(void)import_because(
+			    im, "tags are no texts, or more than %d", (int)TAGS_MAX);
+			return false;
+		}
+		tag[(*count)++] = json_span(one);
+	}
+	if (!json_is_array(v))
+		(void)import_because(im, "tags are neither a list nor a text");
+	return json_is_array(v);
+}
+
+/* ---- users ---- */
+
+static const char *
+take_limits(struct import *im, struct user *u, const json_t *limits)
+{
+	const char *name;
+	json_t *v;
+
+	if (limits == NULL || (json_is_array(limits) && json_array_size(limits) == 0))
+		return NULL;
+	if (!json_is_object(limits))
+		return "limits are no object";
+	/* The library's walk takes no const. */
+	json_object_foreach((json_t *)(uintptr_t)limits, name, v)
+	{
+		enum user_limit which = user_limit_find(span_str(name));
+
+		if (which == USER_LIMITS || !json_is_integer(v))
+			return import_because(
+			    im, "limit '%.100s' is not known, or no integer", name);
+		user_limit_set(u, which, json_integer_value(v));
+	}
+	return NULL;
+}
+
+static const char *
+set_user(struct import *im, const json_t *item, const struct password *p)
+{
+	struct span name = import_text(im, item, "name"), tag[TAGS_MAX];
+	struct user_spec spec = { .name = name, .password = p, .tag = tag };
+	const struct error *e;
+
+	if (name.p == NULL || !take_tags(im, json_object_get(item, "tags"), tag, &spec.tag_count))
+		return im->why;
+	e = user_set(im->broker, &spec, NULL);
+	if (e != NULL)
+		return refused(im, e);
+	return take_limits(im, user_find(im->broker, name), json_object_get(item, "limits"));
+}
+
+static void
+on_hashed(void *arg, const struct password *p)
+{
+	struct import *im = arg;
+
+	im->is_hashing = false;
+	if (im->is_freed)
+		import_free(&im, NULL);
+	else
+		im->hash_error = set_user(im, im->later, p);
+}
+
+static const char *
+hash_and_set(struct import *im, const json_t *item, struct span text)
+{
+	if (text.n == 0 || text.n > PASSWORD_LEN_MAX)
+		return import_because(im, "a password has 1 to %d bytes", (int)PASSWORD_LEN_MAX);
+	im->is_hashing = true;
+	im->later = item;
+	user_hash(im->broker, text, on_hashed, im);
+	return im->is_hashing ? import_later : im->hash_error;
+}
+
+static const char *
+take_hash(struct import *im, const json_t *item, struct span text, struct password *p)
+{
+	struct span name = json_span(json_object_get(item, "hashing_algorithm"));
+	enum password_kind kind = name.p == NULL ? PASSWORD_SHA256 : password_kind_find(name);
+	char bytes[2 * PASSWORD_HASH_MAX];
+	size_t n;
+
+	if (kind == PASSWORD_KINDS)
+		return import_because(im, "hashing_algorithm '%.*s' is not known", SPAN_FMT(name));
+	if (text.n > sizeof bytes)
+		return "password_hash is too long";
+	n = base64_decode((const char *)text.p, text.n, bytes);
+	if (n == 0 || !password_from(p, kind, span_of(bytes, n)))
+		return "password_hash is no base64 of a hash of this kind";
+	return NULL;
+}
+
+const char *
+import_user(struct import *im, const json_t *item)
+{
+	struct span hash = json_span(json_object_get(item, "password_hash")),
+	            clear = json_span(json_object_get(item, "password"));
+	struct password p = { .kind = PASSWORD_NONE };
+	const char *why;
+
+	if (hash.n > 0) {
+		why = take_hash(im, item, hash, &p);
+		return why != NULL ? why : set_user(im, item, &p);
+	}
+	if (hash.p == NULL && clear.p != NULL)
+		return hash_and_set(im, item, clear);
+	return set_user(im, item, NULL);
+}
+
+/* ---- vhosts ---- */
+
+const char *
+import_vhost(struct import *im, const json_t *item)
+{
+	struct span name = import_text(im, item, "name"), tag[TAGS_MAX];
+	const json_t *meta = json_object_get(item, "metadata"), *tags;
+	const json_t *from = json_is_object(meta) ? meta : item;
+	struct vhost_spec spec = { .tag = NULL, .tracing = -1 };
+
+	if (name.p == NULL)
+		return im->why;
+	spec.description = json_span(json_object_get(from, "description"));
+	spec.default_queue_type = json_span(json_object_get(from, "default_queue_type"));
+	if (spec.default_queue_type.p == NULL)
+		spec.default_queue_type = json_span(json_object_get(item, "default_queue_type"));
+	tags = json_object_get(from, "tags");
+	if (!take_tags(im, tags, tag, &spec.tag_count))
+		return im->why;
+	if (tags != NULL)
+		spec.tag = tag;
+	if (json_is_boolean(json_object_get(item, "tracing")))
+		spec.tracing = json_is_true(json_object_get(item, "tracing"));
+	return refused(im, vhost_set(im->broker, name, &spec, NULL, NULL));
+}
+
+/* ---- permissions ---- */
+
+/* A text without NUL; NULL: there is none such, and im->why says so. */
+static const char *
+take_chars(struct import *im, const json_t *item, const char *key)
+{
+	struct span s = import_text(im, item, key);
+
+	if (s.p == NULL)
+		return NULL;
+	if (memchr(s.p, 0, s.n) != NULL) {
+		(void)import_because(im, "%s has a NUL in it", key);
+		return NULL;
+	}
+	return (const char *)s.p; /* jansson's strings end with NUL */
+}
+
+static struct user *
+user_of(struct import *im, const json_t *item)
+{
+	struct span name = import_text(im, item, "user");
+	struct user *u = name.p != NULL ? user_find(im->broker, name) : NULL;
+
+	if (u == NULL && name.p != NULL)
+		(void)import_because(im, "{no_such_user,<<\"%.*s\">>}", SPAN_FMT(name));
+	return u;
+}
+
+const char *
+import_permission(struct import *im, const json_t *item)
+{
+	struct vhost *vh = import_vhost_of(im, item);
+	const char *configure, *write, *read;
+	struct user *u;
+
+	if (vh == NULL || (u = user_of(im, item)) == NULL ||
+	    (configure = take_chars(im, item, "configure")) == NULL ||
+	    (write = take_chars(im, item, "write")) == NULL ||
+	    (read = take_chars(im, item, "read")) == NULL)
+		return im->why;
+	return refused(im, permission_set(u, vh, configure, write, read));
+}
+
+const char *
+import_topic_permission(struct import *im, const json_t *item)
+{
+	struct vhost *vh = import_vhost_of(im, item);
+	const char *write, *read;
+	struct span exchange;
+	struct user *u;
+
+	if (vh == NULL || (u = user_of(im, item)) == NULL ||
+	    (exchange = import_text(im, item, "exchange")).p == NULL ||
+	    (write = take_chars(im, item, "write")) == NULL ||
+	    (read = take_chars(im, item, "read")) == NULL)
+		return im->why;
+	return refused(im, topic_permission_set(u, vh, exchange, write, read, NULL));
+}
+
+/* ---- parameters ---- */
+
+static const char *
+set_limits(struct import *im, struct vhost *vh, const json_t *value)
+{
+	const char *name;
+	json_t *v;
+
+	if (!json_is_object(value))
+		return "the value of limits is no object";
+	json_object_foreach((json_t *)(uintptr_t)value, name, v)
+	{
+		enum vhost_limit which = vhost_limit_find(span_str(name));
+
+		if (which == VHOST_LIMITS || !json_is_integer(v))
+			return import_because(
+			    im, "limit '%.100s' is not known, or no integer", name);
+		vhost_limit_set(vh, which, json_integer_value(v));
+	}
+	return NULL;
+}
+
+bool
+import_component(struct import *im, struct vhost *vh, struct span component, struct span name,
+    const json_t *value, const char **wrong)
+{
+	enum policy_kind kind = span_is(component, "policy") ? POLICY_USER : POLICY_OPERATOR;
+	bool is_new;
+
+	if (span_is(component, "vhost-limits"))
+		*wrong = set_limits(im, vh, value);
+	else if (kind == POLICY_USER || span_is(component, "operator_policy"))
+		*wrong = policy_set_json(vh, kind, name, value, &is_new, im->why, sizeof im->why);
+	else
+		return false;
+	return true;
+}
+
+const char *
+import_parameter(struct import *im, const json_t *item)
+{
+	struct vhost *vh = import_vhost_of(im, item);
+	const json_t *value = json_object_get(item, "value");
+	struct span component, name;
+	const char *why;
+
+	if (vh == NULL || (component = import_text(im, item, "component")).p == NULL ||
+	    (name = import_text(im, item, "name")).p == NULL)
+		return im->why;
+	if (value == NULL)
+		return "{key_missing,value}";
+	if (import_component(im, vh, component, name, value, &why))
+		return why;
+	return import_because(im, "component %.*s not found", SPAN_FMT(component));
+}
+
+const char *
+import_global_parameter(struct import *im, const json_t *item)
+{
+	struct span name = import_text(im, item, "name");
+	const json_t *value = json_object_get(item, "value");
+	const char *why;
+	char *text;
+
+	if (name.p == NULL)
+		return im->why;
+	if (value == NULL)
+		return "{key_missing,value}";
+	text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS);
+	if (text == NULL)
+		return "no memory for its value";
+	why = refused(
+	    im, parameter_set(im->broker, NULL, span_of(NULL, 0), name, span_str(text), NULL));
+	free(text);
+	return why;
+}
