@@ -34,6 +34,7 @@
 #include "net/listener.h"
 #include "net/loop.h"
 #include "net/transport.h"
+#include "node_definitions.h"
 #include "node_store.h"
 #include "settings.h"
 
@@ -410,7 +411,7 @@ say_ready(const struct node *n)
 static int
 start_all(struct node *n)
 {
-	char err[DATA_DIR_ERROR], why[STORE_ERROR];
+	char err[DATA_DIR_ERROR], why[STORE_ERROR], definitions[DEFINITIONS_ERROR];
 	int rc;
 
 	if ((n->lock_fd = data_dir_open(n->cfg->data_dir, err)) < 0) {
@@ -442,6 +443,10 @@ start_all(struct node *n)
 	n->amqp = amqp_new(n->loop, n->broker, n->cfg, HERMES_VERSION);
 	if (!declare(n))
 		return 2;
+	if (!node_definitions_import(n->broker, n->hashers, definitions)) {
+		say_failed(n, "%s", definitions);
+		return 2;
+	}
 	if (!open_ports(n) || !open_management(n))
 		return 1;
 	if (!pid_file_publish(&n->pid_file, err)) {

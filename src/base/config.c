@@ -169,8 +169,9 @@ const struct cfg_key cfg_keys[] = {
 	    .text = "Whether default_user may come from other machines." },
 	{ CFG("default_user.vhost", default_vhost), .min = 1, .max = 255, .flags = CFG_SHOWN,
 	    .text = "Vhost that the first start makes in place of /." },
-	{ LATER("definitions.file", "''", "definition files come with a later version"),
-	    .text = "File of definitions that is imported at the start." },
+	{ CFG("definitions.file", definitions_file), .def = "", .max = 4000,
+	    .text = "File of definitions (JSON, as RabbitMQ and Hermes export them) that is "
+	            "imported at each start." },
 	{ CFG("compat.product", compat_product), .def = "RabbitMQ", .min = 1, .max = 64,
 	    .flags = CFG_SHOWN, .text = "Product that clients and tools are told." },
 	{ CFG("compat.version", compat_version), .def = "3.13.7", .min = 1, .max = 64,

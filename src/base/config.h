@@ -58,6 +58,7 @@ struct config {
 	char *default_user, *default_password, *default_vhost;
 	bool default_user_remote;
 	/* compat */
+	char *definitions_file;
 	char *compat_product, *compat_version;
 };
 

@@ -90,7 +90,6 @@ def test_file_too_large(tmp_path):
 @pytest.mark.parametrize("text, key", [
     ("tls:\n  port: 5671\n", "tls"),
     ("prometheus:\n  enabled: true\n", "prometheus"),
-    ("definitions:\n  file: x.json\n", "definitions.file"),
     ("management:\n  tls_port: 15671\n", "management.tls_port"),
     ("management:\n  path_prefix: /mq\n", "management.path_prefix"),
 ], ids=lambda v: v.split(":")[0] if "\n" in v else v)

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Definitions at the start: see the header. */
+#include "node_definitions.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "base/config.h"
+#include "base/log.h"
+#include "base/worker.h"
+#include "broker/broker.h"
+#include "broker/user.h"
+#include "mgmt/definitions.h"
+
+enum { SLICE_US = 100000, HASH_POLL_US = 1000 };
+
+static json_t *
+parse(FILE *f, const char *path, char why[DEFINITIONS_ERROR])
+{
+	json_error_t e;
+	struct stat st;
+	json_t *doc;
+
+	if (fstat(fileno(f), &st) == 0 && st.st_size > DEFINITIONS_FILE_MAX) {
+		(void)snprintf(why, DEFINITIONS_ERROR, "definitions.file: %s is larger than %d MiB",
+		    path, DEFINITIONS_FILE_MAX >> 20);
+		return NULL;
+	}
+	doc = json_loadf(f, JSON_ALLOW_NUL, &e);
+	if (doc == NULL)
+		(void)snprintf(
+		    why, DEFINITIONS_ERROR, "definitions.file: %s:%d: %s", path, e.line, e.text);
+	else if (!json_is_object(doc))
+		(void)snprintf(
+		    why, DEFINITIONS_ERROR, "definitions.file: %s holds no JSON object", path);
+	if (json_is_object(doc))
+		return doc;
+	json_decref(doc);
+	return NULL;
+}
+
+static json_t *
+read_file(const char *path, char why[DEFINITIONS_ERROR])
+{
+	FILE *f = fopen(path, "re");
+	json_t *doc;
+
+	if (f == NULL) {
+		(void)snprintf(why, DEFINITIONS_ERROR, "definitions.file: %s cannot be read: %s",
+		    path, strerror(errno));
+		return NULL;
+	}
+	doc = parse(f, path, why);
+	(void)fclose(f);
+	return doc;
+}
+
+static void
+report(const struct import *im, const char *path)
+{
+	const json_t *errors = import_errors(im), *e;
+	uint64_t done, failed;
+	size_t i;
+
+	import_counts(im, &done, &failed);
+	json_array_foreach(errors, i, e)
+	{
+		log_error("definitions.file: %s cannot be made: %s",
+		    json_string_value(json_object_get(e, "object")),
+		    json_string_value(json_object_get(e, "reason")));
+	}
+	if (failed > json_array_size(errors))
+		log_error(
+		    "definitions.file: and %" PRIu64 " more", failed - json_array_size(errors));
+	log_info("definitions of %s imported: %" PRIu64 " objects, %" PRIu64 " could not be", path,
+	    done, failed);
+}
+
+/* As with RabbitMQ: who brings users wants these, and not accounts whose password everybody knows. */
+static void
+drop_default_users(struct broker *b)
+{
+	struct user *u, *next;
+
+	if (b->cfg->default_user != NULL)
+		return;
+	HASH_ITER(hh, b->users, u, next)
+	{
+		if (!u->is_default)
+			continue;
+		log_info("the default account '%s' goes: the definitions have users", u->name);
+		user_clear(u);
+	}
+}
+
+static bool
+has_others(const struct broker *b)
+{
+	for (const struct user *u = b->users; u != NULL; u = u->hh.next)
+		if (!u->is_default)
+			return true;
+	return false;
+}
+
+bool
+node_definitions_import(struct broker *b, struct workers *hashers, char why[DEFINITIONS_ERROR])
+{
+	const char *path = b->cfg->definitions_file;
+	struct import *im;
+	bool brings_users;
+	json_t *doc;
+
+	if (path == NULL || *path == '\0')
+		return true;
+	doc = read_file(path, why);
+	if (doc == NULL)
+		return false;
+	brings_users = json_array_size(json_object_get(doc, "users")) > 0;
+	im = import_new(b, doc, NULL);
+	while (!import_run(im, SLICE_US)) {
+		if (!import_waits(im))
+			continue;
+		(void)usleep(HASH_POLL_US);
+		workers_take(hashers);
+	}
+	report(im, path);
+	import_free(&im, NULL);
+	if (brings_users && has_others(b))
+		drop_default_users(b);
+	return true;
+}
