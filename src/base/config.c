@@ -169,7 +169,7 @@ const struct cfg_key cfg_keys[] = {
 	    .text = "Whether default_user may come from other machines." },
 	{ CFG("default_user.vhost", default_vhost), .min = 1, .max = 255, .flags = CFG_SHOWN,
 	    .text = "Vhost that the first start makes in place of /." },
-	{ CFG("definitions.file", definitions_file), .def = "", .max = 4000,
+	{ CFG("definitions.file", definitions_file), .max = 4000, .flags = CFG_SHOWN,
 	    .text = "File of definitions (JSON, as RabbitMQ and Hermes export them) that is "
 	            "imported at each start." },
 	{ CFG("compat.product", compat_product), .def = "RabbitMQ", .min = 1, .max = 64,
