@@ -36,6 +36,7 @@ struct sim {
 	struct disk *disk;
 	struct workers *workers;
 	struct store *store;	/* NULL between runs */
+	struct lane_share *share; /* owned: of the lanes of every fifth queue */
 	struct store_config cfg;
 	unsigned weight[STEPS];	/* of each step, in this run */
 	uint64_t body_usual, turn_ms;
@@ -73,6 +74,9 @@ NORETURN void sim_fail(const struct sim *s, const char *fmt, ...) PRINTF(2, 3);
 void sim_say(const struct sim *s, const char *fmt, ...) PRINTF(2, 3);
 
 uint64_t sim_last_lsn(const struct sim *s);
+
+/* Opens it; some have their bounds together. */
+struct lane *sim_open_lane(struct sim *s, struct op_lane name, bool durable, struct model_lane *owner);
 
 /* ---- sim_owner.c ---- */
 extern const struct store_ops sim_store_ops;

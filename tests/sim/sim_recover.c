@@ -23,6 +23,7 @@ sim_drop(struct sim *s)
 	sim_window_drop(s);
 	if (s->store != NULL)
 		store_free(&s->store);
+	lane_share_free(&s->share);
 	if (s->workers != NULL)
 		workers_free(&s->workers);
 	s->is_closing = false;
@@ -304,7 +305,7 @@ check_lane(struct sim *s, struct model_lane *l)
 	    e != NULL && (e->where == MODEL_OUT || e->where == MODEL_READY) && e->persistent;
 
 	model_settle_lane(&s->model, l);
-	l->lane = lane_open(s->store, l->name.queue, l->name.lane, true, l);
+	l->lane = sim_open_lane(s, l->name, true, l);
 	l->is_open = true;
 	l->sync = (struct sync_setting){ 0 };
 	lane_each(l->lane, sim_lane_entry, l);
@@ -399,6 +400,7 @@ sim_open(struct sim *s)
 	int rc;
 
 	s->workers = workers_new(0);
+	s->share = lane_share_new();
 	s->recovering = true;
 	s->store = store_new(&s->cfg, s->disk, s->workers, &sim_store_ops, s);
 	rc = store_recover(s->store, &report, err);

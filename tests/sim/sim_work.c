@@ -144,7 +144,8 @@ publish(struct sim *s, struct model_entry_ref *to, uint32_t *n_to)
 	struct lane_place place[FAN_OUT];
 	struct window_key key[SIM_KEYS];
 	struct store_wait w;
-	uint32_t keys, n = 0, index, want = rnd_chance(&s->r, 70) ? 1 : 1 + (uint32_t)rnd(&s->r, FAN_OUT);
+	uint32_t keys, n = 0, index,
+	               want = rnd_chance(&s->r, 70) ? 1 : 1 + (uint32_t)rnd(&s->r, FAN_OUT);
 	bool always = false;
 	void *item;
 
@@ -424,13 +425,23 @@ step_object(struct sim *s)
 	}
 }
 
+struct lane *
+sim_open_lane(struct sim *s, struct op_lane name, bool durable, struct model_lane *owner)
+{
+	struct lane *l = lane_open(s->store, name.queue, name.lane, durable, owner);
+
+	if (durable && name.queue % 5 == 0)
+		lane_set_share(l, s->share);
+	return l;
+}
+
 static struct model_lane *
 open_lane(struct sim *s, uint64_t queue, uint32_t number, bool durable)
 {
 	struct model_lane *l =
 	    model_new_lane(&s->model, (struct op_lane){ queue, number }, durable);
 
-	l->lane = lane_open(s->store, queue, number, durable, l);
+	l->lane = sim_open_lane(s, l->name, durable, l);
 	l->is_open = true;
 	return l;
 }
@@ -444,6 +455,10 @@ sim_new_queue(struct sim *s)
 	sim_window_new(s, id);
 	if (id % 3 == 0)
 		open_lane(s, id, 256 + (uint32_t)id, true);
+	if (id % 5 == 0) {
+		open_lane(s, id, 1, true);
+		open_lane(s, id, 2, true);
+	}
 	return open_lane(s, id, 0, true);
 }
 
