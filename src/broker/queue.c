@@ -254,6 +254,8 @@ queue_purge(struct queue *q)
 {
 	uint64_t n = queue_drop_ready(q);
 
+	if (q->quorum != NULL)
+		n += quorum_purge(q);
 	dead_letters_drop(q);
 	q->broker->stats.purged += n;
 	return queue_count32(n);

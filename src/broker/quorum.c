@@ -298,24 +298,32 @@ quorum_run(struct broker *b)
 	return !TAILQ_EMPTY(&b->moving);
 }
 
-void
-quorum_forget(struct queue *q)
+uint64_t
+quorum_purge(struct queue *q)
 {
 	struct quorum *w = q->quorum;
 	struct entry_block *k;
 	uint64_t n = 0, bytes = 0;
 
-	q->broker->stats.quorum_queues--;
 	if (!w->is_listed)
-		return;
+		return 0;
 	while ((k = w->head) != NULL) {
 		w->head = k->next;
 		n += k->tail - k->head;
 		bytes += k->bytes;
+		for (uint32_t i = k->head; i < k->tail; i++)
+			strand_entry_gone(&q->strand, &k->e[i], ACK_PURGED);
 		strand_drop_block(&q->strand, k);
 	}
 	w->tail = NULL;
 	unlist(w);
-	q->broker->stats.purged += n;
 	queue_settled(q, (uint32_t)n, bytes);
+	return n;
+}
+
+void
+quorum_forget(struct queue *q)
+{
+	q->broker->stats.quorum_queues--;
+	q->broker->stats.purged += quorum_purge(q);
 }

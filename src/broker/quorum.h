@@ -50,6 +50,7 @@ void quorum_mark_dead(struct queue *q, const struct entry *e, enum death_reason 
 /* One that the store had: it comes back if it was out when the node ended. True: as above. */
 bool quorum_take_restored(struct queue *q, struct entry *e) MUSTUSE;
 bool quorum_run(struct broker *b);	/* for broker.c: the next of them. True: there are more */
-void quorum_forget(struct queue *q);	/* the queue goes, and what is on the way to the tail with it */
+uint64_t quorum_purge(struct queue *q);	/* what is on the way to the tail goes; returns how many */
+void quorum_forget(struct queue *q);	/* the queue goes, and they with it */
 
 #endif

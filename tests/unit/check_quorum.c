@@ -297,7 +297,7 @@ START_TEST(channel_gone)
 }
 END_TEST
 
-/* Much goes to the tail in several turns; a queue that is deleted meanwhile takes it along. */
+/* Much goes to the tail in several turns; a queue that is deleted or purged meanwhile takes it along. */
 START_TEST(many_at_once)
 {
 	enum { MANY = 1000 };
@@ -321,6 +321,15 @@ START_TEST(many_at_once)
 		ck_assert_ptr_null(queue_delete(q, false, false, &messages));
 		world_turn(&n.w);
 		ck_assert_uint_eq(n.w.broker->stats.messages_unacknowledged, 0);
+		return;
+	}
+	if (_i == 3) {
+		ck_assert_uint_eq(queue_purge(q), MANY + 1);
+		ck_assert_uint_eq(n.w.broker->stats.messages_unacknowledged, 0);
+		put(q, MANY + 2, MANY + 2);
+		kill_node();
+		q = queue_find(n.w.vhost, SPAN_LIT("q"));
+		EXPECT(q, { MANY + 2, 0 });
 		return;
 	}
 	if (_i == 2) { /* the node ends in good order before it is done */
@@ -525,7 +534,7 @@ quorum_suite(void)
 	tcase_add_test(t, exclusive_consumers);
 	tcase_add_loop_test(t, nacked, 0, 4);
 	tcase_add_test(t, channel_gone);
-	tcase_add_loop_test(t, many_at_once, 0, 3);
+	tcase_add_loop_test(t, many_at_once, 0, 4);
 	tcase_add_test(t, disk_is_full);
 	tcase_add_loop_test(t, limits_after_consumers, 0, 2);
 	tcase_add_loop_test(t, letters_wait, 0, 2);
