@@ -186,7 +186,6 @@ delay_publish(struct delay *d, struct msg *m)
 	bool is_kept;
 	uint32_t keys = 0;
 
-	m->flags |= MSG_DELAYED;
 	e.due_ms = delay_due_ms(m);
 	delay_lane_open(in);
 	is_kept = in->lane != NULL && ((m->flags & MSG_PERSISTENT) != 0 || persist_hold(b) == NULL);

@@ -291,8 +291,11 @@ to_route(struct broker *b, struct msg *m, const struct route *route, uint64_t du
 			return PUBLISH_ROUTED;
 		}
 	}
-	if (unlikely(route->delays > 0))
+	/* Before any queue has it: what was routed is not changed. */
+	if (unlikely(route->delays > 0)) {
+		m->flags |= MSG_DELAYED;
 		kept = msg_ref(m);
+	}
 	if (unlikely(route->count == 0))
 		msg_unref(&m);
 	else if (unlikely(b->refusing > 0))

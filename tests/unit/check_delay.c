@@ -344,6 +344,46 @@ START_TEST(behind_another)
 }
 END_TEST
 
+/* What a queue has of it and what waits are the same message, which nobody changes once it was routed: the records of both,
+ * each made when it entered, say the same. */
+START_TEST(behind_another_and_killed)
+{
+	struct exchange_spec spec = {
+		.name = SPAN_LIT("f"), .type = SPAN_LIT("fanout"), .durable = true
+	};
+	uint8_t raw[] = "\7x-delayI\0\0\0\x64";
+	struct exchange *f = NULL;
+	const struct route *r;
+	struct store_wait wait;
+	struct queue *other;
+	struct props pr;
+	struct msg *m;
+	struct entry e;
+
+	make(true);
+	ck_assert_ptr_null(exchange_declare(n.w.vhost, &spec, &f));
+	ck_assert_ptr_null(binding_add(f, NULL, exchange(), SPAN_LIT(""), NULL));
+	ck_assert_ptr_null(binding_add(f, node_queue(&n, "other", true), NULL, SPAN_LIT(""), NULL));
+	m = message(1, 8, span_of(raw, 13));
+	ck_assert_int_eq(props_scan(msg_props(m), &pr), 0);
+	r = route_find_msg(f, m, &pr);
+	ck_assert_int_eq(publish_deliver(n.w.broker, m, r, 0, &wait), PUBLISH_ROUTED);
+	node_settle(&n);
+	node_restart(&n, false, 1000, end_peer);
+	consume();
+	other = queue_find(n.w.vhost, SPAN_LIT("other"));
+	ck_assert_uint_eq(other->ready, 1);
+	ck_assert(queue_pop(other, &e));
+	ck_assert((e.m->flags & MSG_DELAYED) != 0);
+	queue_entry_gone(other, &e, ACK_ACKED);
+	msg_unref(&e.m);
+	at(1050);
+	ck_assert_uint_eq(peer.count, 0);
+	at(1200);
+	ck_assert_uint_eq(peer.count, 1);
+}
+END_TEST
+
 /* What waits goes with the exchange, also from the disk. */
 START_TEST(deleted)
 {
@@ -532,6 +572,7 @@ main(void)
 	tcase_add_test(t, at_once);
 	tcase_add_test(t, routed_when_due);
 	tcase_add_test(t, behind_another);
+	tcase_add_test(t, behind_another_and_killed);
 	tcase_add_loop_test(t, deleted, 0, 2);
 	tcase_add_loop_test(t, any_order, 0, 12);
 	suite_add_tcase(s, t);
