@@ -573,9 +573,9 @@ static bool
 is_held(const struct dead_letters *d)
 {
 	const struct store *store = d->queue->broker->store;
-	enum store_hold hold = d->queue->durable && store != NULL ? store_hold(store) : STORE_FINE;
 
-	return hold == STORE_BACKLOG || hold == STORE_DISK_FULL;
+	return d->queue->durable && store != NULL &&
+	       (store_is_behind(store) || store_hold(store) == STORE_DISK_FULL);
 }
 
 /* True: go on; false: the first of them has to wait. */

@@ -207,7 +207,7 @@ chains_free(struct store *s)
 	struct lane *l;
 
 	wait_for_jobs(s);
-	for (l = s->lanes; l != NULL; l = l->hh.next)
+	TAILQ_FOREACH (l, &s->lanes, all_link)
 		reader_cancel(l);
 	spills_free(&s->chains.spills);
 	rewrite_free(s);

@@ -214,10 +214,9 @@ check_segment(struct check *c, const struct lane *l, const struct segment *g)
 static void
 check_lanes(struct check *c, uint64_t *in_journal)
 {
-	struct lane *l, *next;
+	struct lane *l;
 
-	HASH_ITER(hh, c->store->lanes, l, next)
-	{
+	TAILQ_FOREACH (l, &c->store->lanes, all_link) {
 		*in_journal += l->live;
 		for (uint32_t i = 0; i < l->segments; i++)
 			check_segment(c, l, l->segment[i]);

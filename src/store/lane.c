@@ -12,7 +12,6 @@
 #include "store/store_priv.h"
 
 enum {
-	NAME_SIZE = sizeof(uint64_t) + sizeof(uint32_t), /* of struct op_lane without its padding */
 	RING_MIN = 16,
 	RING_HINT_MAX = 4096,
 	STATES_MIN = 16,
@@ -23,25 +22,40 @@ static const struct op_state no_state;
 
 /* ---- which there are ---- */
 
+static uint64_t
+hash_name(struct op_lane name)
+{
+	uint64_t h = (name.queue + 1) * 0x9E3779B97F4A7C15ull ^ name.lane * 0xD6E8FEB86659FD93ull;
+
+	return h ^ h >> 32;
+}
+
 struct lane *
 lane_find(struct store *s, struct op_lane name)
 {
 	struct lane *l = s->found;
+	struct bucket_node *n;
 
 	/* Replay and roll ask for the same one again and again. */
 	if (l != NULL && l->name.queue == name.queue && l->name.lane == name.lane)
 		return l;
-	HASH_FIND(hh, s->lanes, &name, NAME_SIZE, l);
-	if (l != NULL)
-		s->found = l;
-	return l;
+	for (n = buckets_first(&s->lanes_by_name, hash_name(name)); n != NULL;
+	     n = buckets_next(n)) {
+		l = container_of(n, struct lane, by_name);
+		if (l->name.queue == name.queue && l->name.lane == name.lane) {
+			s->found = l;
+			return l;
+		}
+	}
+	return NULL;
 }
 
 static void
 take_out(struct store *s, struct lane *l)
 {
 	spill_lag_ends(l);
-	HASH_DEL(s->lanes, l);
+	TAILQ_REMOVE(&s->lanes, l, all_link);
+	buckets_remove(&s->lanes_by_name, &l->by_name);
 	s->found = NULL;
 }
 
@@ -53,6 +67,7 @@ lane_get(struct store *s, struct op_lane name)
 	if (l != NULL)
 		return l;
 	l = xcalloc(1, sizeof *l);
+	mem_add(MEM_TOPOLOGY, sizeof *l);
 	l->store = s;
 	l->name = name;
 	l->durable = true;
@@ -60,7 +75,8 @@ lane_get(struct store *s, struct op_lane name)
 	l->next_seq = 1;
 	if (s->recovering && name.lane < LANE_LATER && name.lane > s->top_lane)
 		s->top_lane = name.lane;
-	HASH_ADD(hh, s->lanes, name, NAME_SIZE, l);
+	TAILQ_INSERT_TAIL(&s->lanes, l, all_link);
+	buckets_add(&s->lanes_by_name, &l->by_name, hash_name(name));
 	return l;
 }
 
@@ -172,6 +188,7 @@ lane_free(struct lane *l)
 	free(l->segment);
 	rangeset_fini(&l->acks);
 	rangeset_fini(&l->changed);
+	mem_sub(MEM_TOPOLOGY, sizeof *l);
 	free(l);
 }
 

@@ -12,10 +12,10 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "base/buckets.h"
 #include "base/rangeset.h"
 #include "store/op.h"
 #include "store/store.h"
-#include "store/map.h"
 
 struct spill;
 struct reader;
@@ -109,7 +109,8 @@ struct lane {
 	uint64_t spill_after_ms; /* not before: the disk was full */
 	struct reader *reader;
 	unsigned jobs;		/* that know this lane: it is freed when they are over */
-	UT_hash_handle hh;	/* store->lanes by name */
+	struct bucket_node by_name;	/* in store->lanes_by_name */
+	TAILQ_ENTRY(lane) all_link;	/* store->lanes, unless it is closed */
 };
 
 /* ---- lane.c ---- */

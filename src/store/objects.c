@@ -18,23 +18,36 @@ struct object_key {
 
 struct object {
 	struct object_key key;
-	uint64_t lsn;   /* of its newest PUT, held; LSN_OPEN; 0: that was damaged */
-	bool is_told;   /* that a restart loses it */
-	uint8_t *state; /* owned; NULL after store_linked() */
-	size_t n;       /* bytes of its state */
-	UT_hash_handle hh;
+	uint64_t lsn;              /* of its newest PUT, held; LSN_OPEN; 0: that was damaged */
+	bool is_told;              /* that a restart loses it */
+	uint8_t *state;            /* owned; NULL after store_linked() */
+	size_t n;                  /* bytes of its state */
+	struct bucket_node by_key; /* in store->objects_by_key */
+	TAILQ_ENTRY(object) link;  /* store->objects */
 };
 
 static const struct sync_setting now = { SYNC_POLICY_ALWAYS, 0 }, soon = { SYNC_POLICY_MS, 1000 };
 
+static uint64_t
+hash_key(uint64_t kind, uint64_t id)
+{
+	uint64_t h = (id + 1) * 0x9E3779B97F4A7C15ull ^ kind * 0xD6E8FEB86659FD93ull;
+
+	return h ^ h >> 32;
+}
+
 static struct object *
 find(const struct store *s, enum object_kind kind, uint64_t id)
 {
-	struct object_key key = { kind, id };
-	struct object *o;
+	struct bucket_node *n = buckets_first(&s->objects_by_key, hash_key(kind, id));
 
-	HASH_FIND(hh, s->objects, &key, sizeof key, o);
-	return o;
+	for (; n != NULL; n = buckets_next(n)) {
+		struct object *o = container_of(n, struct object, by_key);
+
+		if (o->key.kind == kind && o->key.id == id)
+			return o;
+	}
+	return NULL;
 }
 
 bool
@@ -66,7 +79,8 @@ free_object(struct store *s, struct object *o)
 {
 	lane_move_hold(s, &o->lsn, 0);
 	s->journal_live.object_bytes -= o->n;
-	HASH_DEL(s->objects, o);
+	TAILQ_REMOVE(&s->objects, o, link);
+	buckets_remove(&s->objects_by_key, &o->by_key);
 	free(o->state);
 	free(o);
 }
@@ -79,7 +93,8 @@ apply_put(struct store *s, const struct op_object *put, uint64_t lsn)
 	if (o == NULL) {
 		o = xcalloc(1, sizeof *o);
 		o->key = (struct object_key){ put->kind, put->id };
-		HASH_ADD(hh, s->objects, key, sizeof o->key, o);
+		TAILQ_INSERT_TAIL(&s->objects, o, link);
+		buckets_add(&s->objects_by_key, &o->by_key, hash_key(put->kind, put->id));
 	}
 	lane_move_hold(s, &o->lsn, lsn);
 	s->journal_live.object_bytes += put->state.n;
@@ -102,9 +117,11 @@ close_later_lanes(struct store *s, uint64_t id)
 	if (lane_find(s, (struct op_lane){ id, LANE_LATER }) == NULL &&
 	    lane_find(s, (struct op_lane){ id, LANE_LATER + 1 }) == NULL)
 		return;
-	HASH_ITER(hh, s->lanes, l, next)
-	if (l->name.queue == id && l->name.lane >= LANE_LATER)
-		lane_close(&l);
+	for (l = TAILQ_FIRST(&s->lanes); l != NULL; l = next) {
+		next = TAILQ_NEXT(l, all_link);
+		if (l->name.queue == id && l->name.lane >= LANE_LATER)
+			lane_close(&l);
+	}
 }
 
 void
@@ -199,13 +216,13 @@ by_id(const void *a, const void *b)
 void
 store_each_object(struct store *s, enum object_kind kind, store_object_fn *f, void *arg)
 {
-	struct object *o, *next,
-	    **all = xcalloc(HASH_COUNT(s->objects) + 1, sizeof(struct object *));
+	struct object *o, **all = xcalloc(s->objects_by_key.count + 1, sizeof(struct object *));
 	size_t n = 0;
 
-	HASH_ITER(hh, s->objects, o, next)
-	if (o->key.kind == kind)
-		all[n++] = o;
+	TAILQ_FOREACH (o, &s->objects, link) {
+		if (o->key.kind == kind)
+			all[n++] = o;
+	}
 	qsort(all, n, sizeof all[0], by_id);
 	for (size_t i = 0; i < n; i++)
 		f(arg, all[i]->key.id, span_of(all[i]->state, all[i]->n));
@@ -215,10 +232,9 @@ store_each_object(struct store *s, enum object_kind kind, store_object_fn *f, vo
 void
 objects_forget_states(struct store *s)
 {
-	struct object *o, *next;
+	struct object *o;
 
-	HASH_ITER(hh, s->objects, o, next)
-	{
+	TAILQ_FOREACH (o, &s->objects, link) {
 		free(o->state);
 		o->state = NULL;
 	}
@@ -235,10 +251,9 @@ store_is_lost(const struct store *s, enum object_kind kind, uint64_t id)
 static void
 tell_lost(struct store *s, uint32_t file)
 {
-	struct object *o, *next;
+	struct object *o;
 
-	HASH_ITER(hh, s->objects, o, next)
-	{
+	TAILQ_FOREACH (o, &s->objects, link) {
 		if (o->lsn != 0 || o->is_told)
 			continue;
 		log_error("store: object %" PRIu64 " of kind %" PRIu64
@@ -253,11 +268,10 @@ tell_lost(struct store *s, uint32_t file)
 void
 objects_lost(struct store *s, uint32_t file)
 {
-	struct object *o, *next;
+	struct object *o;
 	uint64_t n = 0;
 
-	HASH_ITER(hh, s->objects, o, next)
-	{
+	TAILQ_FOREACH (o, &s->objects, link) {
 		if (o->lsn == 0 || o->lsn == LSN_OPEN || lsn_file(o->lsn) != file)
 			continue;
 		lane_move_hold(s, &o->lsn, 0);
@@ -277,8 +291,8 @@ objects_lost(struct store *s, uint32_t file)
 void
 objects_free(struct store *s)
 {
-	struct object *o, *next;
+	struct object *o;
 
-	HASH_ITER(hh, s->objects, o, next)
-	free_object(s, o);
+	while ((o = TAILQ_FIRST(&s->objects)) != NULL)
+		free_object(s, o);
 }

@@ -298,10 +298,10 @@ check_next(struct store *s, struct lane *l)
 static void
 report(struct store *s, const struct journal_report *jr, struct store_report *r)
 {
-	struct lane *l, *next;
+	struct lane *l;
 
-	HASH_ITER(hh, s->lanes, l, next)
-	check_next(s, l);
+	TAILQ_FOREACH (l, &s->lanes, all_link)
+		check_next(s, l);
 	*r = (struct store_report){
 		.records = jr->records,
 		.damaged = s->stats.damaged,
@@ -310,8 +310,7 @@ report(struct store *s, const struct journal_report *jr, struct store_report *r)
 		.clock_ms = jr->clock_ms,
 		.is_new = jr->is_new,
 	};
-	HASH_ITER(hh, s->lanes, l, next)
-	{
+	TAILQ_FOREACH (l, &s->lanes, all_link) {
 		r->lanes++;
 		r->messages += l->live + l->unread;
 	}
@@ -391,11 +390,12 @@ orphan_goes(struct store *s, const struct lane *l, unsigned *said)
 void
 store_each_lane(struct store *s, uint32_t from, store_lane_fn *f, void *arg)
 {
-	struct lane *l, *next;
+	struct lane *l;
 
-	HASH_ITER(hh, s->lanes, l, next)
-	if (l->name.lane >= from)
-		f(arg, l->name.queue, l->name.lane);
+	TAILQ_FOREACH (l, &s->lanes, all_link) {
+		if (l->name.lane >= from)
+			f(arg, l->name.queue, l->name.lane);
+	}
 }
 
 void
@@ -406,8 +406,8 @@ store_linked(struct store *s)
 
 	objects_forget_states(s);
 	windows_linked(s);
-	HASH_ITER(hh, s->lanes, l, next)
-	{
+	for (l = TAILQ_FIRST(&s->lanes); l != NULL; l = next) {
+		next = TAILQ_NEXT(l, all_link);
 		if (l->is_linked || object_exists(s, OBJECT_QUEUE, l->name.queue))
 			continue;
 		for (uint32_t i = 0; i < l->segments; i++)

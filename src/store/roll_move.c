@@ -358,12 +358,12 @@ next_lane(struct roll *r)
 	struct lane *l = r->cursor;
 
 	if (l == NULL)
-		return r->store->lanes;
+		return TAILQ_FIRST(&r->store->lanes);
 	r->cursor = NULL;
 	if (l->is_closed) {
 		lane_unuse(l);
 		r->cursor_seq = 0;
-		return r->store->lanes;
+		return TAILQ_FIRST(&r->store->lanes);
 	}
 	l->jobs--;
 	return l;
@@ -393,7 +393,7 @@ roll_search(struct roll *r)
 	uint64_t slots = 0;
 	struct lane *l;
 
-	for (l = next_lane(r); l != NULL; l = l->hh.next) {
+	for (l = next_lane(r); l != NULL; l = TAILQ_NEXT(l, all_link)) {
 		if (roll_slice_is_over(r) || !search_lane(r, l, &slots)) {
 			keep_cursor(r, l);
 			return false;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Lanes that hold so much of a journal file that they are spilled and not moved: noted while the file is gone through,
  * then spilled, the biggest first, a few at a time, small ones not many a second. */
+#include "store/map.h"
 #include "store/roll_priv.h"
 
 #include <stdlib.h>

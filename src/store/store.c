@@ -27,6 +27,8 @@ store_new(const struct store_config *c, struct disk *d, struct workers *w,
 	s->workers = w;
 	s->ops = ops;
 	s->arg = arg;
+	TAILQ_INIT(&s->lanes);
+	TAILQ_INIT(&s->objects);
 	TAILQ_INIT(&s->dirty);
 	TAILQ_INIT(&s->lagging);
 	TAILQ_INIT(&s->dying_windows);
@@ -40,7 +42,7 @@ void
 store_free(struct store **sp)
 {
 	struct store *s = *sp;
-	struct lane *l, *next;
+	struct lane *l;
 
 	*sp = NULL;
 	store_snapshot_cancel(s);
@@ -50,8 +52,8 @@ store_free(struct store **sp)
 		store_flush(s);
 		journal_hand_over(s->journal, s->next_id, s->now_ms);
 	}
-	HASH_ITER(hh, s->lanes, l, next)
-	lane_free(l);
+	while ((l = TAILQ_FIRST(&s->lanes)) != NULL)
+		lane_free(l);
 	objects_free(s);
 	windows_free(s);
 	if (s->journal != NULL)
@@ -149,6 +151,12 @@ store_lags_ended(const struct store *s)
 	return s->lags_ended;
 }
 
+bool
+store_is_behind(const struct store *s)
+{
+	return journal_backlog(s->journal) > BACKLOG_MAX;
+}
+
 enum store_hold
 store_hold(const struct store *s)
 {
@@ -156,7 +164,7 @@ store_hold(const struct store *s)
 		return STORE_DISK_FULL;
 	if (journal_is_full(s->journal))
 		return STORE_JOURNAL_FULL;
-	return journal_backlog(s->journal) > BACKLOG_MAX ? STORE_BACKLOG : STORE_FINE;
+	return store_is_behind(s) ? STORE_BACKLOG : STORE_FINE;
 }
 
 int

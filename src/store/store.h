@@ -212,6 +212,7 @@ bool store_turn(struct store *s, uint64_t next_id, uint64_t now_ms);
 /* Why publishers of persistent messages have to wait. */
 enum store_hold { STORE_FINE, STORE_BACKLOG /* 64 MiB not synced */, STORE_JOURNAL_FULL, STORE_DISK_FULL };
 enum store_hold store_hold(const struct store *s);
+bool store_is_behind(const struct store *s);	/* the first of these, which another one may hide */
 /* A durable lane lags when its messages come in faster than they get out of memory. Who publishes into one waits until
  * this one does not any more; the number of lags that have ended rises then. */
 bool store_lags(const struct store *s);	/* any lane */

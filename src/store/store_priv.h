@@ -12,6 +12,7 @@
 #ifndef STORE_STORE_PRIV_H
 #define STORE_STORE_PRIV_H
 
+#include "base/buckets.h"
 #include "store/journal.h"
 #include "store/lane.h"
 #include "store/store.h"
@@ -45,9 +46,11 @@ struct store {
 	void *arg;			/* for ops->make */
 	struct store_id id;
 	struct journal *journal;	/* owned */
-	struct lane *lanes;		/* owned, uthash by name */
+	TAILQ_HEAD(, lane) lanes;	/* owned, in the order in which they were made */
+	struct buckets lanes_by_name;
 	struct lane *found;		/* of them, the one that was found last; NULL */
-	struct object *objects;		/* owned, uthash by kind and id */
+	TAILQ_HEAD(, object) objects;	/* owned, in the order in which they came */
+	struct buckets objects_by_key;
 	uint64_t objects_lsn;		/* of the last PUT or GONE */
 	struct window *windows;		/* owned, uthash by owner: durable ones */
 	struct dying_windows dying_windows;	/* owned: closed, and freed in slices */

@@ -401,5 +401,6 @@ window_append_again(struct window *w, uint64_t first, const struct op_key *key, 
 	assert(lsn != 0);
 	op_dedup_encode(&d, p);
 	runs_set(w, first, first + n - 1, lsn);
-	runs_trim(w); /* of the run that they were in, what was before them may be no key any more */
+	runs_trim(
+	    w); /* of the run that they were in, what was before them may be no key any more */
 }

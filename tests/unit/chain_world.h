@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/worker.h"
 #include "store/segment_file.h"
 #include "store/store_priv.h"
