@@ -94,8 +94,7 @@ run_cancelled(struct broker *b)
 {
 	struct consumer *k;
 
-	for (unsigned n = 0; n < CANCEL_MAX && (k = TAILQ_FIRST(&b->cancelled)) != NULL; n++) {
-		TAILQ_REMOVE(&b->cancelled, k, queue_link);
+	for (unsigned n = 0; n < CANCEL_MAX && (k = queue_next_cancelled(b)) != NULL; n++) {
 		k->session->ops->cancelled(k);
 		consumer_release(k);
 	}

@@ -57,7 +57,7 @@ struct broker {
 	struct client_list clients;	/* borrowed: amqp/ owns them */
 	struct client_list forced;	/* of them, those to be closed: client_force_close() */
 	struct queue_list runnable;	/* queues with ready messages and a consumer that may take one */
-	struct consumer_list cancelled;	/* consumers whose queue is gone: their clients are to be told */
+	struct consumer_list cancelled;	/* consumers whose queue is gone, and is to forget them; their clients are to be told */
 	struct returning_list returning; /* deliveries of sessions that ended, on their way back to their queues */
 	struct waking_list waking;	/* sessions whose limit has room for consumers that wait */
 	struct quorum_list moving;	/* quorum queues with messages on their way to the tail */

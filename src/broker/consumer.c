@@ -117,7 +117,7 @@ session_consume(
 static bool
 has_tag(const struct consumer *k, struct span tag)
 {
-	return !k->is_cancelled && span_eq(consumer_tag(k), tag);
+	return !k->is_cancelled && !k->queue->is_deleted && span_eq(consumer_tag(k), tag);
 }
 
 struct consumer *

@@ -193,13 +193,13 @@ unlink_consumer(struct queue *q, struct consumer *k)
 			takers_remove(&q->takers, k);
 		takers_leave(&q->takers, k);
 	}
-	TAILQ_REMOVE(&q->consumers, k, queue_link);
+	TAILQ_REMOVE(q->is_deleted ? &q->broker->cancelled : &q->consumers, k, queue_link);
 	if (q->exclusive_consumer == k)
 		q->exclusive_consumer = NULL;
 	q->consumer_count--;
 	if (q->consumer_count == 0)
 		q->full_since_ms = 0;
-	q->broker->stats.consumers--;
+	q->broker->stats.consumers -= !q->is_deleted;
 	k->is_cancelled = true;
 	k->queue = NULL;
 }
@@ -209,7 +209,9 @@ static void
 one_less(struct queue *q)
 {
 	/* At once, as in RabbitMQ: whoever asks next, or publishes, finds no queue. */
-	if (q->auto_delete && q->consumer_count == 0)
+	if (q->is_deleted)
+		queue_list_deleted(q);
+	else if (q->auto_delete && q->consumer_count == 0)
 		queue_remove(q);
 	else if (q->consumer_count == 0)
 		lease_renew(q);
@@ -280,13 +282,16 @@ queue_delete(struct queue *q, bool if_unused, bool if_empty, uint32_t *messages)
 	return NULL;
 }
 
-static void
-cancel_consumers(struct queue *q)
+struct consumer *
+queue_next_cancelled(struct broker *b)
 {
-	struct consumer *k;
+	struct consumer *k = TAILQ_FIRST(&b->cancelled);
 
-	while ((k = TAILQ_FIRST(&q->consumers)) != NULL)
-		put_cancelled(q, k);
+	if (k != NULL && !k->is_cancelled)
+		queue_cancel_consumer(k);
+	if (k != NULL)
+		TAILQ_REMOVE(&b->cancelled, k, queue_link);
+	return k;
 }
 
 void
@@ -314,7 +319,9 @@ queue_remove(struct queue *q)
 		TAILQ_REMOVE(&b->runnable, q, run_link);
 	q->is_runnable = false;
 	q->is_deleted = true;
-	cancel_consumers(q);
+	/* Each of them in its turn: there may be very many. */
+	b->stats.consumers -= q->consumer_count;
+	TAILQ_CONCAT(&b->cancelled, &q->consumers, queue_link);
 	queue_tidied(q);
 	dead_letters_drop(q);
 	b->refusing -= q->refuses;
@@ -336,7 +343,8 @@ queue_remove(struct queue *q)
 void
 queue_list_deleted(struct queue *q)
 {
-	if (q->is_deleted && q->unacked == 0 && q->dead == NULL && !q->is_listed) {
+	if (q->is_deleted && q->unacked == 0 && q->consumer_count == 0 && q->dead == NULL &&
+	    !q->is_listed) {
 		q->is_listed = true;
 		TAILQ_INSERT_TAIL(&q->broker->deleted, q, run_link);
 	}

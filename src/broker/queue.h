@@ -62,7 +62,7 @@ struct queue {
 	struct consumer_list consumers;		/* all, in the order of their consume */
 	struct takers takers;			/* those that may take now, by priority, then by turn; may hold some that no
 						 * longer can: looked at when picked */
-	uint32_t consumer_count;
+	uint32_t consumer_count;		/* of a deleted one: those that are not cancelled yet */
 	struct consumer *exclusive_consumer;	/* borrowed */
 	struct lease *lease;			/* owned: x-expires; NULL: none */
 	struct single_active *single;		/* owned: x-single-active-consumer; NULL: all consumers are active */
@@ -99,7 +99,8 @@ const struct error *queue_lookup(struct vhost *vh, struct span name, const struc
 struct queue *queue_find(const struct vhost *vh, struct span name);
 struct queue *queue_find_id(const struct vhost *vh, uint64_t id);
 
-/* queue.delete: unlinked at once, its consumers put on broker->cancelled, messages freed in slices.
+/* queue.delete: unlinked at once, its consumers put on broker->cancelled (each is cancelled
+ * when its turn comes, and not found before), messages freed in slices.
  * 406 in use / not empty. *messages: how many were ready. */
 const struct error *queue_delete(struct queue *q, bool if_unused, bool if_empty, uint32_t *messages) MUSTUSE;
 void queue_remove(struct queue *q);	/* the same without conditions: exclusive, auto-delete, shutdown */
@@ -134,6 +135,7 @@ void queue_cancel_consumer(struct consumer *k); /* the same on our side: it come
 void consumer_wake(struct consumer *k);		/* it may be able to take again: into takers, or behind those that wait */
 void queue_add_taker(struct queue *q, struct consumer *k);	/* for session.c: it can; the queue becomes runnable */
 static inline bool consumer_can_take(const struct consumer *k);
+struct consumer *queue_next_cancelled(struct broker *b); /* takes the first one off broker->cancelled; NULL: there is none */
 void queue_drop_cancelled(struct consumer *k);	/* takes k off broker->cancelled: its session ends */
 
 /* Work of a turn: deliver until nothing is ready, no consumer can take, or `max` were delivered. Returns how many. */

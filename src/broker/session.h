@@ -115,7 +115,7 @@ struct session {
 struct consumer {
 	/* Borrowed; NULL when cancelled: then only the deliveries that wait (`unacked`) keep us. */
 	struct session *session;
-	struct queue *queue;		/* borrowed; NULL when the queue is gone */
+	struct queue *queue;		/* borrowed; one that was deleted until we are cancelled, then NULL */
 	uint32_t unacked, limit;	/* limit 0: none */
 	uint64_t timeout_ms;		/* how long it may hold a delivery; 0: for ever */
 	int32_t priority;
@@ -127,9 +127,9 @@ struct consumer {
 	uint8_t tag_len;
 	uint16_t prefix_len;		/* see prefix */
 	TAILQ_ENTRY(consumer) session_link;	/* in session->consumers, until cancelled was called */
-	TAILQ_ENTRY(consumer) queue_link;	/* in queue->consumers; when the queue is gone, in broker->cancelled */
+	TAILQ_ENTRY(consumer) queue_link;	/* in queue->consumers; when that is deleted, in broker->cancelled */
 	TAILQ_ENTRY(consumer) ready_link;	/* in a level of takers or in session->waiting */
-	struct level *level;		/* borrowed: the queue's for our priority; NULL when the queue is gone */
+	struct level *level;		/* borrowed: the queue's for our priority; NULL when we are cancelled */
 	struct bucket_node by_tag;	/* in session->by_tag */
 	struct table *arguments;	/* owned, may be NULL */
 	/* amqp/'s deliver frame up to and with the consumer tag, made once: 7 frame head, 4 method id, tag as a short

@@ -9,7 +9,7 @@
 #include "base/slab.h"
 #include "broker/binding.h"
 #include "broker/exchange.h"
-#include "queue_world.h"
+#include "queue_args.h"
 
 static struct world w;
 static struct client client;
@@ -510,6 +510,53 @@ START_TEST(delete_has_conditions)
 }
 END_TEST
 
+/* A queue with more consumers than a turn cancels. _i == 1: their session ends meanwhile; 2: the queue is auto-delete, too;
+ * 3: and has one active consumer at a time. */
+START_TEST(very_many_consumers)
+{
+	enum { MANY = 2000 };
+	struct queue_arg single = { "x-single-active-consumer", 't', 1, NULL };
+	struct table *t = queue_args(&single, _i == 3);
+	struct queue_spec spec = { .name = SPAN_LIT("q"), .auto_delete = _i >= 2, .arguments = t };
+	struct queue *q, *other = world_queue(&w, "other");
+	char tag[16];
+	uint32_t n;
+
+	ck_assert_ptr_null(queue_declare(w.vhost, &spec, NULL, &q));
+	table_free(&t);
+	for (int i = 0; i < MANY; i++) {
+		snprintf(tag, sizeof tag, "t%d", i);
+		(void)peer_consume(&peer[i % 2], q, tag, false);
+	}
+	put(q, 1, 10);
+	world_turn(&w);
+	ck_assert_ptr_null(queue_delete(q, false, false, &n));
+	ck_assert_uint_eq(w.broker->stats.consumers, 0);
+	ck_assert_ptr_null(session_find(&peer[0].session, SPAN_LIT("t1998")));
+	/* A tag is free at once. */
+	(void)peer_consume(&peer[0], other, "t1998", false);
+	(void)broker_run(w.broker);
+	ck_assert_uint_gt(peer[0].cancelled, 0);
+	ck_assert_uint_lt(peer[0].cancelled + peer[1].cancelled, MANY / 2);
+	settle(&peer[0], 0, true, SETTLE_REQUEUE);
+	if (_i == 1) {
+		n = peer[1].cancelled;
+		session_fini(&peer[1].session);
+		world_turn(&w);
+		ck_assert_uint_eq(peer[0].cancelled, MANY / 2);
+		ck_assert_uint_eq(peer[1].cancelled, n);
+		peer_init(&peer[1], peer[1].session.client);
+	} else {
+		world_turn(&w);
+		ck_assert_uint_eq(peer[0].cancelled + peer[1].cancelled, MANY);
+	}
+	put(other, 11, 11);
+	world_turn(&w);
+	ck_assert_uint_eq(peer[0].got[peer[0].count - 1].number, 11);
+	ck_assert_uint_eq(w.broker->stats.consumers, 1);
+}
+END_TEST
+
 START_TEST(exclusive_consumer)
 {
 	static const struct {
@@ -558,6 +605,7 @@ main(void)
 	tcase_add_test(t, auto_delete_with_the_session);
 	tcase_add_test(t, exclusive_queue_declared_anew);
 	tcase_add_test(t, delete_has_conditions);
+	tcase_add_loop_test(t, very_many_consumers, 0, 4);
 	tcase_add_loop_test(t, exclusive_consumer, 0, 3);
 	suite_add_tcase(s, t);
 	srunner_run_all(r, CK_ENV);
