@@ -10,7 +10,7 @@
 #include "broker/persist.h"
 #include "broker/queue_priv.h"
 
-enum { WORD = 64 };
+enum { WORD = 64, NEW_WORK = 256 /* a strand is some microseconds */ };
 
 static size_t
 priorities_size(const struct priorities *p)
@@ -75,6 +75,7 @@ queue_priority_strand(struct queue *q, uint32_t priority)
 	p->made++;
 	mem_add(MEM_TOPOLOGY, sizeof *s);
 	persist_strand_lane(s);
+	q->broker->work += NEW_WORK;
 	return s;
 }
 

@@ -9,10 +9,12 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/slab.h"
 #include "store/store_priv.h"
 
 enum {
-	RING_MIN = 16,
+	RING_MIN = 4,
+	RING_SMALL = 64, /* not made smaller */
 	RING_HINT_MAX = 4096,
 	STATES_MIN = 16,
 };
@@ -274,31 +276,67 @@ power_of_two(uint64_t n)
 	return size;
 }
 
+/* Small ones come from the slabs: many lanes use theirs for a moment only, and the heap would go through what all of them
+ * gave back at once. */
+static struct slot *
+ring_new(uint64_t size, uint32_t *home)
+{
+	size_t n = size * sizeof(struct slot);
+	struct slot *ring;
+
+	if (n > SLAB_ITEM_MAX) {
+		*home = SLAB_HEAP;
+		return xcalloc(size, sizeof *ring);
+	}
+	ring = slab_xalloc(n, home);
+	memset(ring, 0, n);
+	return ring;
+}
+
+static void
+ring_give_back(struct lane *l)
+{
+	size_t n = ring_size(l) * sizeof *l->ring;
+
+	if (l->ring == NULL)
+		return;
+	if (l->ring_home != SLAB_HEAP) {
+		slab_free(l->ring, l->ring_home, n);
+		return;
+	}
+	mem_sub(MEM_ENTRIES, n);
+	free(l->ring);
+}
+
 /* Moves what lives into a ring of `size` slots, zeroed. */
 static void
-ring_set(struct lane *l, struct slot *ring, uint64_t size)
+ring_set(struct lane *l, struct slot *ring, uint32_t home, uint64_t size)
 {
 	if (l->live > 0)
 		for (uint64_t seq = l->low; seq < l->high; seq++)
 			ring[seq & (size - 1)] = l->ring[seq & l->mask];
-	mem_sub(MEM_ENTRIES, ring_size(l) * sizeof *ring);
-	mem_add(MEM_ENTRIES, size * sizeof *ring);
-	free(l->ring);
+	ring_give_back(l);
 	l->ring = ring;
+	l->ring_home = home;
 	l->mask = (uint32_t)(size - 1);
+	if (home == SLAB_HEAP)
+		mem_add(MEM_ENTRIES, size * sizeof *ring);
 }
 
 static void
 ring_grow(struct lane *l, uint64_t need)
 {
+	struct slot *ring;
 	uint64_t size;
+	uint32_t home;
 
 	if (need < l->ring_hint)
 		need = l->ring_hint;
 	l->ring_hint = 0;
 	assert(need <= RING_MAX);
 	size = power_of_two(need);
-	ring_set(l, xcalloc(size, sizeof(struct slot)), size);
+	ring = ring_new(size, &home);
+	ring_set(l, ring, home, size);
 }
 
 static void
@@ -307,8 +345,7 @@ ring_free(struct lane *l)
 	assert(l->live == 0);
 	/* Half of it, so that one burst is not remembered for ever. */
 	l->ring_hint = (l->mask < RING_HINT_MAX ? l->mask + 1 : RING_HINT_MAX) / 2;
-	mem_sub(MEM_ENTRIES, ring_size(l) * sizeof *l->ring);
-	free(l->ring);
+	ring_give_back(l);
 	l->ring = NULL;
 	l->mask = 0;
 	l->low = l->high = 0;
@@ -321,15 +358,18 @@ void
 lane_shrink(struct lane *l)
 {
 	uint64_t size = ring_size(l), need = l->high - l->low;
+	struct slot *ring;
+	uint32_t home;
 
 	/* What is dead at the far end does not count. */
 	while (need > 0 && l->ring[(l->low + need - 1) & l->mask].item == NULL)
 		need--;
 	l->high = l->low + need;
-	if (size <= RING_MIN * 4 || need * 8 > size)
+	if (size <= RING_SMALL || need * 8 > size)
 		return;
 	size = power_of_two(need * 2);
-	ring_set(l, xcalloc(size, sizeof(struct slot)), size);
+	ring = ring_new(size, &home);
+	ring_set(l, ring, home, size);
 }
 
 /* How many slots there have to be to have seq in the ring, too. */
@@ -351,18 +391,25 @@ lane_is_near(const struct lane *l, uint64_t seq)
 bool
 lane_try_room(struct lane *l, uint64_t seq)
 {
-	uint64_t span = span_with(l, seq);
+	uint64_t span = span_with(l, seq), size;
 	struct slot *ring;
+	uint32_t home;
 
 	if (span <= ring_size(l))
 		return true;
 	if (span > RING_MAX)
 		return false;
-	ring = try_malloc(power_of_two(span) * sizeof *ring);
-	if (ring == NULL)
-		return false;
-	memset(ring, 0, power_of_two(span) * sizeof *ring);
-	ring_set(l, ring, power_of_two(span));
+	size = power_of_two(span);
+	if (size * sizeof *ring <= SLAB_ITEM_MAX) {
+		ring = ring_new(size, &home);
+	} else {
+		ring = try_malloc(size * sizeof *ring);
+		if (ring == NULL)
+			return false;
+		memset(ring, 0, size * sizeof *ring);
+		home = SLAB_HEAP;
+	}
+	ring_set(l, ring, home, size);
 	return true;
 }
 

@@ -74,7 +74,7 @@ struct lane {
 	uint64_t next_seq, delivered, chain_end;
 
 	struct slot *ring;	/* owned; NULL until the first message */
-	uint32_t mask;
+	uint32_t mask, ring_home;	/* ring_home: base/slab's, of a small one; SLAB_HEAP */
 	uint64_t low, high;	/* seqs [low, high) have slots */
 	uint64_t live;		/* slots with an item */
 	uint64_t journalled;	/* of them with an lsn */
