@@ -163,8 +163,8 @@ def expire(folder, n, title, durable, letters):
         run.step("published", lambda: [run.send(frames) for _ in range(n // CHUNK)])
 
         def gone():
-            while run.chan.declare("q", passive=True)[1] > 0 or \
-                    letters and run.chan.declare("r", passive=True)[1] <= n:
+            while run.chan.declare("q", passive=True).message_count > 0 or \
+                    letters and run.chan.declare("r", passive=True).message_count <= n:
                 time.sleep(0.1)
 
         run.step("expired", gone)
