@@ -276,6 +276,7 @@ vhosts_run(struct broker *b)
 		if (vh->connections > 0)
 			continue;
 		TAILQ_REMOVE(&b->gone_vhosts, vh, gone_link);
+		policies_drop_vhost(vh); /* a kill came between its record and theirs */
 		persist_vhost_gone(vh);
 		vhost_free(vh);
 	}

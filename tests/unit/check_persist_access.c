@@ -321,6 +321,40 @@ START_TEST(vhost_that_goes)
 }
 END_TEST
 
+/* The process ends when the vhost's record says that it goes, and nothing else does. */
+START_TEST(killed_within_a_deletion)
+{
+	struct table_writer t;
+	struct table *definition;
+	struct policy_spec policy = { .name = SPAN_LIT("p"), .pattern = SPAN_LIT(".*") };
+	struct vhost *vh;
+
+	make_all();
+	vh = vhost("v");
+	vhost_limit_clear(vh, VHOST_MAX_QUEUES);
+	(void)fill_vhost(vh);
+	table_writer_init(&t, 1000);
+	table_put_field(
+	    &t, &(struct field){ .name = SPAN_LIT("max-length"), .kind = 'l', .integer = 5 });
+	definition = table_from_raw(span_of(t.p, t.n));
+	table_writer_fini(&t);
+	policy.definition = definition;
+	fine(policy_set(vh, POLICY_USER, &policy, NULL));
+	table_free(&definition);
+	vh->is_deleted = true;
+	persist_vhost(vh);
+	node_settle(&n);
+	for (int i = 0; i < 3; i++) {
+		restart(i % 2);
+		ck_assert_ptr_null(vhost("v"));
+		ck_assert_ptr_null(user("u")->permissions);
+		node_settle(&n);
+		ck_assert(TAILQ_EMPTY(&b()->gone_vhosts));
+		ck_assert_uint_eq(b()->stats.queues, 0);
+	}
+}
+END_TEST
+
 /* Nothing is left in the store of one that went. */
 START_TEST(nothing_is_left)
 {
@@ -425,6 +459,7 @@ main(void)
 	tcase_add_loop_test(t, administrators_are_admitted_once, 0, 2);
 	tcase_add_loop_test(t, default_user_replaces_them, 0, 2);
 	tcase_add_loop_test(t, vhost_that_goes, 0, 8);
+	tcase_add_test(t, killed_within_a_deletion);
 	tcase_add_loop_test(t, nothing_is_left, 0, 2);
 	tcase_add_test(t, it_waits_for_its_clients);
 	tcase_add_test(t, the_first_vhost_too);
