@@ -32,7 +32,7 @@ SLOW = 5 if sanitized() else 1
 
 def clean_env(extra=None):
     """The environment without settings of Hermes that the caller's shell may have."""
-    env = {k: v for k, v in os.environ.items() if not k.startswith("HERMES_")}
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("HERMES_", "RABBITMQ_"))}
     env.update(extra or {})
     return env
 
