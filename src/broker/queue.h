@@ -124,7 +124,8 @@ void queue_returned_done(struct queue *q);	/* consumers may take them */
 /* Next ready entry that is not expired; its reference moves. False: there is none, or (ready > 0) it
  * comes from disk, or too many have expired before it. */
 bool queue_pop(struct queue *q, struct entry *out);
-uint32_t queue_left(struct queue *q);	/* what is ready behind one that was popped, without those that have expired */
+/* What is ready behind one that was popped. Those that have expired go first; a quorum queue counts them still, as in RabbitMQ. */
+uint32_t queue_left(struct queue *q);
 void queue_settled(struct queue *q, uint32_t n, uint64_t bytes); /* n deliveries no longer wait: acked, dropped or returned */
 
 /* Consumers: membership in takers. One that cannot take because its session's limit is reached is in session->waiting,

@@ -128,7 +128,10 @@ queue_expire(struct queue *q, unsigned max)
 uint32_t
 queue_left(struct queue *q)
 {
-	if (unlikely(q->with_due))
-		queue_expire(q, EXPIRE_SLICE);
-	return queue_count32(q->ready);
+	uint32_t ready = queue_count32(q->ready);
+
+	if (likely(!q->with_due))
+		return ready;
+	queue_expire(q, EXPIRE_SLICE);
+	return q->quorum != NULL ? ready : queue_count32(q->ready);
 }
