@@ -24,9 +24,9 @@ THEMES = {
     "dead": {"settle": 34, "expire": 2},
     "limits": {"publish": 40, "confirm": 8},
     "priority": {"publish": 36, "get": 14},
-    "ageing": {"expire": 8, "consume": 4, "settle": 26},
+    "ageing": {"expire": 14, "consume": 3, "settle": 16, "purge": 0, "declare": 1, "exchange": 0, "delete_exchange": 0, "close": 1},
     "single": {"consume": 20, "cancel": 10, "close": 5, "disconnect": 3},
-    "quorum": {"settle": 34, "recover": 0},
+    "quorum": {"settle": 34, "recover": 0, "expire": 3},
     "lease": {"expire": 8, "consume": 12, "cancel": 8, "close": 4},
     "mixed": {"expire": 2, "settle": 30},
 }
@@ -39,10 +39,11 @@ LIMITS = [("x-max-length", [0, 1, 2, 3, 5]), ("x-max-length-bytes", [0, 10, 40])
 PRIORITY = [("x-max-priority", [1, 3, 10])]
 SINGLE = [("x-single-active-consumer", [True])]
 QUORUM = [("x-delivery-limit", [0, 1, 2]), ("x-dead-letter-exchange", ["", "@x1"]), ("x-dead-letter-routing-key", ["@q2"]),
-          ("x-max-length", [1, 3])]
+          ("x-max-length", [1, 3]), ("x-message-ttl", ["SHORT", 0, 60000, 60000])]
+AGEING = PRIORITY + PRIORITY + [("x-message-ttl", ["SHORT", "SHORT", "SHORT", 60000, 0])] + DEAD + LIMITS[:1]
 LEASE = [("x-expires", ["SHORT", "SHORT", 60000]), ("x-message-ttl", ["SHORT", 60000])]
 ARGUMENTS = {"quorum": QUORUM, "lease": LEASE, "ttl": TTL + DEAD, "dead": DEAD + DEAD + TTL + LIMITS, "limits": LIMITS + DEAD, "priority": PRIORITY,
-             "single": SINGLE, "ageing": PRIORITY + PRIORITY + TTL + TTL + DEAD + LIMITS[:1], "mixed": TTL + DEAD + LIMITS + PRIORITY + SINGLE}
+             "single": SINGLE, "ageing": AGEING, "mixed": TTL + DEAD + LIMITS + PRIORITY + SINGLE}
 
 
 class Script:
@@ -143,7 +144,7 @@ class Script:
             props["delivery_mode"] = self.one(1, 2)
         if self.theme in ("priority", "ageing") or self.maybe(0.05):
             props["priority"] = self.one(0, 1, 2, 3, 7, 255)
-        if self.theme in ("ttl", "mixed", "ageing") and self.maybe(0.3):
+        if self.theme in ("ttl", "mixed", "ageing", "quorum") and self.maybe(0.2):
             props["expiration"] = self.one("0", "SHORT", "60000")
             self.short |= props["expiration"] == "SHORT"
         headers = {}

@@ -222,7 +222,7 @@ class AtLeastOnce(Script):
         return self.one(*self.queues)
 
     def heal(self):
-        what = self.one("declare", "bind", "purge", "get", "get")
+        what = self.one("declare", "bind", "purge", "get", "get", "get")
         if what == "declare":
             self.declare_target(heals=True)
         elif what == "bind" and self.way:
@@ -254,7 +254,8 @@ class AtLeastOnce(Script):
         self.declare_target(heals=True)
         if self.way:
             self.bind_target(heals=True)
-        self.add("get", ch="b1", q="@q2", no_ack=True, heals=True)
+        for _ in range(3):
+            self.add("get", ch="b1", q="@q2", no_ack=True, heals=True)
         return self.with_pauses()
 
     def with_pauses(self):
