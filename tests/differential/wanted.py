@@ -153,14 +153,15 @@ def nothing_before_the_end(steps, index, expected, got):
             "and the connection as well if the answer to that comes too late for it.")
 def late_consumer(steps, index, expected, got):
     closed, cancelled = expected.get("err", {}), got.get("cancel", {})
-    fetched = {step["ch"] for step in made(steps, index, "get", no_ack=False)}
+    # What it holds may not be a consumer's, or of one that was cancelled before.
+    other = {step["ch"] for step in made(steps, index, "get", no_ack=False) + made(steps, index, "cancel")}
     channels = {name for name in closed if len(name) > 1}
 
     def ready(outcome, name):
         return outcome.get("n", {}).get(name, [0])[0]
     return (steps[index]["op"] == "overdue" and bool(channels) and "err" not in got and
             all(name in closed or name[0] in closed for name in cancelled) and
-            all(name in cancelled or name in fetched for name in channels) and
+            all(name in cancelled or name in other for name in channels) and
             all(error[0] == 406 and "delivery acknowledgement on channel" in error[1] if name in channels else
                 error[0] == 504 and error[2:] == [20, 41] for name, error in closed.items()) and
             # Those that stay may have it at once.
