@@ -65,7 +65,7 @@ struct broker {
 	struct queue_list untidy;	/* queues whose head may have expired, or that hold more than they may */
 	struct dead_list dead;		/* queues that have dead letters to send */
 	struct dead_list dead_waiting;	/* queues whose first one was not taken, or not now: tried again later */
-	uint64_t letter_bytes;		/* of those that stats.dead_letters counts, in memory */
+	uint64_t letter_bytes, kept_bytes;	/* of those that stats.dead_letters and dead_letters_kept count, in memory */
 	uint64_t letters_eased;		/* rises when some queue that made more than can be sent has few again */
 	bool letters_late;		/* what was published went to such a queue: who did it clears it */
 	uint32_t refusing;		/* queues that refuse what comes when they are full */

@@ -3,7 +3,9 @@
  *
  * At most once, what a classic queue does: the letter goes where its exchange leads now. No exchange, no route, a queue
  * that is full: it is gone, which is counted. At least once (quorum queues that refuse when they are full): it stays on
- * the list until all of its targets take it, and is tried again every second; those behind it wait.
+ * the list until all of its targets take it, and is tried again every second; those behind it wait. They are so many at
+ * most: more than HOLD_LETTERS are not made of what expires, but where consumers want what stands behind it, and with
+ * KEPT_LETTERS the queue refuses what comes, and its consumers wait.
  *
  * Where each of twelve queues sends its dead letters to the other eleven, one message would become a thousand million: the
  * rule against cycles only says that none dies twice in one queue. So each letter says how many it may be one of
@@ -36,7 +38,10 @@ enum {
 	MANY_BYTES = 32 << 20,
 	FEW_LETTERS = 256,
 	FEW_BYTES = 64 << 10,
-	FRAME_AROUND = 8, /* head and end */
+	KEPT_LETTERS = 1 << 16, /* of a queue that keeps them: see dead_letters_full() */
+	KEPT_BYTES = 64 << 20,
+	KEPT_MANY_BYTES = 256 << 20, /* the same, of all queues */
+	FRAME_AROUND = 8,            /* head and end */
 	FRAME_HEAD = 7,
 	FRAME_END = 0xCE,
 	CONTENT_HEAD = 12,
@@ -101,6 +106,7 @@ count_in(struct dead_letters *d, const struct msg *m)
 	d->memory += m->body_size + m->meta_len;
 	if (d->keeps) {
 		b->stats.dead_letters_kept++;
+		b->kept_bytes += m->body_size + m->meta_len;
 		return;
 	}
 	b->stats.dead_letters++;
@@ -117,6 +123,7 @@ count_out(struct dead_letters *d, const struct msg *m)
 	d->memory -= m->body_size + m->meta_len;
 	if (d->keeps) {
 		b->stats.dead_letters_kept--;
+		b->kept_bytes -= m->body_size + m->meta_len;
 		return;
 	}
 	b->stats.dead_letters--;
@@ -127,7 +134,9 @@ static inline bool
 is_much(const struct dead_letters *d)
 {
 	const struct broker *b = d->queue->broker;
-	bool many = b->stats.dead_letters >= MANY_LETTERS || b->letter_bytes >= MANY_BYTES;
+	uint64_t all = d->keeps ? b->stats.dead_letters_kept : b->stats.dead_letters;
+	uint64_t bytes = d->keeps ? b->kept_bytes : b->letter_bytes;
+	bool many = all >= MANY_LETTERS || bytes >= MANY_BYTES;
 
 	return d->count >= (many ? FEW_LETTERS : HOLD_LETTERS) ||
 	       d->memory >= (many ? FEW_BYTES : HOLD_BYTES);
@@ -140,6 +149,17 @@ dead_letters_hold(struct queue *q)
 		return false;
 	q->dead->holds = true;
 	return true;
+}
+
+bool
+dead_letters_full(struct queue *q)
+{
+	struct dead_letters *d = q->dead;
+
+	if (d == NULL || !d->keeps || !dead_letters_hold(q))
+		return false;
+	return d->count >= KEPT_LETTERS || d->memory >= KEPT_BYTES ||
+	       q->broker->kept_bytes >= KEPT_MANY_BYTES;
 }
 
 static void
@@ -578,12 +598,29 @@ is_held(const struct dead_letters *d)
 	       (store_is_behind(store) || store_hold(store) == STORE_DISK_FULL);
 }
 
+/* A policy may have changed what the queue does. */
+static void
+follow_settings(struct dead_letters *d)
+{
+	struct broker *b = d->queue->broker;
+	bool now = keeps(d->queue);
+
+	if (likely(d->keeps == now))
+		return;
+	d->keeps = now;
+	b->stats.dead_letters_kept += now ? d->count : 0 - d->count;
+	b->kept_bytes += now ? d->memory : 0 - d->memory;
+	b->stats.dead_letters += now ? 0 - d->count : d->count;
+	b->letter_bytes += now ? 0 - d->memory : d->memory;
+}
+
 /* True: go on; false: the first of them has to wait. */
 static bool
 run_slice(struct dead_letters *d, unsigned *letters, size_t *bytes)
 {
 	const struct broker *b = d->queue->broker;
 
+	follow_settings(d);
 	if (is_held(d))
 		return false;
 	for (unsigned n = 0; n < RUN_SLICE && d->count > 0 && *letters > 0; n++) {

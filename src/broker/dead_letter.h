@@ -26,6 +26,9 @@ void dead_letter_refused(struct queue *q, struct msg *m);
 /* So many wait to be sent that no more should be made of what has expired, or lies on disk. The queue is tidied, and whoever
  * waits for its messages told, when they are fewer: broker->letters_eased rises then. */
 bool dead_letters_hold(struct queue *q);
+/* At least once: so many wait until they are taken that the queue takes no more messages, and consumers do not go past what
+ * has expired. Implies dead_letters_hold(). */
+bool dead_letters_full(struct queue *q);
 /* For queue_limits.c and publish.c: a message came to the queue, which gave up this one or another. Sets
  * broker->letters_late, if it gives up more than can be sent. */
 void dead_letters_check_late(struct queue *q);
@@ -43,7 +46,7 @@ void dead_letters_forget_vhost(const struct vhost *vh);
 /* The node stops: those that wait stay in the store. */
 void dead_letters_stop(struct broker *b);
 
-/* At least once: those that wait until their targets take them. They go with the queue, and when it is purged; they count
+/* At least once: those that wait until their targets take them. They go with the queue, but a purge leaves them; they count
  * for its limits. Others do not wait beyond the turn and are given on even then. */
 void dead_letters_drop(struct queue *q);
 uint64_t dead_letters_kept(const struct queue *q, uint64_t *bytes);

@@ -258,7 +258,6 @@ queue_purge(struct queue *q)
 
 	if (q->quorum != NULL)
 		n += quorum_purge(q);
-	dead_letters_drop(q);
 	q->broker->stats.purged += n;
 	return queue_count32(n);
 }

@@ -124,6 +124,9 @@ void queue_returned_done(struct queue *q);	/* consumers may take them */
 /* Next ready entry that is not expired; its reference moves. False: there is none, or (ready > 0) it
  * comes from disk, or too many have expired before it. */
 bool queue_pop(struct queue *q, struct entry *out);
+/* Its head has expired, and no more is made of it before the dead letters that wait are fewer: they make it go on.
+ * Consumers of a queue that keeps them, perhaps for ever, wait with dead_letters_full() only. */
+bool queue_waits_for_letters(struct queue *q);
 /* What is ready behind one that was popped. Those that have expired go first; a quorum queue counts them still, as in RabbitMQ. */
 uint32_t queue_left(struct queue *q);
 void queue_settled(struct queue *q, uint32_t n, uint64_t bytes); /* n deliveries no longer wait: acked, dropped or returned */

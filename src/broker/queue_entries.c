@@ -562,6 +562,8 @@ queue_pop(struct queue *q, struct entry *out)
 	if (unlikely(q->is_untidy) && !queue_tidy(q))
 		return false;
 	while (likely(strand_has_head(s = queue_turn(q)))) {
+		if (unlikely(q->dead != NULL) && queue_waits_for_letters(q))
+			return false;
 		take_head(s, out);
 		if (likely(!entry_is_expired(q, out))) {
 			if (unlikely(s->behind > 0))
@@ -571,8 +573,6 @@ queue_pop(struct queue *q, struct entry *out)
 			return true;
 		}
 		strand_drop_expired(s, out);
-		if (queue_waits_for_letters(q))
-			return false;
 		n += 1 + strand_expire_blocks(s, EXPIRE_SLICE);
 		if (n >= EXPIRE_SLICE) {
 			queue_tidy_later(q);

@@ -95,8 +95,9 @@ queue_waits_for_letters(struct queue *q)
 {
 	struct strand *s = queue_turn(q);
 
-	return unlikely(q->dead != NULL) && !q->set.at_least_once && strand_has_head(s) &&
-	       entry_is_expired(q, strand_head(s)) && dead_letters_hold(q);
+	if (likely(q->dead == NULL) || !strand_has_head(s) || !entry_is_expired(q, strand_head(s)))
+		return false;
+	return q->set.at_least_once ? dead_letters_full(q) : dead_letters_hold(q);
 }
 
 unsigned

@@ -35,7 +35,7 @@ queue_is_full_for(struct queue *q, const struct msg *m)
 	run_first(q);
 	kept = dead_letters_kept(q, &bytes);
 	return q->ready + kept >= q->set.max_length ||
-	       q->ready_bytes + bytes + m->body_size > q->set.max_bytes;
+	       q->ready_bytes + bytes + m->body_size > q->set.max_bytes || dead_letters_full(q);
 }
 
 /* What is over its length came back, or from before a start. */
@@ -164,9 +164,11 @@ void
 queue_count_limits(struct queue *q)
 {
 	bool has_length = q->set.max_length != SETTING_NONE || q->set.max_bytes != SETTING_NONE;
+	bool keeps = q->set.at_least_once && q->set.overflow == OVERFLOW_REJECT &&
+	             q->set.dead_letter_exchange.p != NULL;
 
 	q->broker->refusing -= q->refuses;
-	q->refuses = has_length && q->set.overflow != OVERFLOW_DROP_HEAD;
+	q->refuses = (has_length && q->set.overflow != OVERFLOW_DROP_HEAD) || keeps;
 	q->is_limited = (has_length && !q->refuses) || q->set.ttl_ms != SETTING_NONE;
 	q->with_due |= q->set.ttl_ms != SETTING_NONE;
 	q->broker->refusing += q->refuses;

@@ -127,9 +127,6 @@ void queue_count_limits(struct queue *q); /* q->set is new */
 /* Policies of the vhost changed: those that apply to it do from here on, with what is in it already. */
 void queue_choose_policies(struct queue *q);
 
-/* Its head has expired, and no more is read before the dead letters that wait are fewer: they make it go on.
- * Those of a queue that keeps them may wait for ever, and its consumers do not. */
-bool queue_waits_for_letters(struct queue *q);
 
 /* Arms the wheel for the head's due time if it has one. */
 void queue_arm_expiry(struct queue *q);

@@ -124,7 +124,7 @@ session_get(
 {
 	lease_renew(q);
 	if (!queue_pop(q, e)) {
-		if (unlikely(q->ready > 0))
+		if (unlikely(q->ready > 0) && !(queue_waits_for_letters(q) && dead_letters_full(q)))
 			return GET_LATER;
 		SESSION_COUNT(s, get_empty, 1);
 		q->stats.get_empty++;

@@ -239,3 +239,23 @@ def test_one_message_does_not_become_a_thousand_million(node, ttl):
         assert sorted(took)[int(len(took) * .99)] < .05
         assert this.status("RssAnon") < before + (64 << 10)
     this.await_log("is lost: one message has become too many dead letters")
+
+
+@both
+def test_a_letter_waits_for_its_exchange(node, how):
+    """At least once: an exchange that is not there yet. A purge leaves what waits, and the queue's length counts it."""
+    this = node()
+    chan = this.raw().channel()
+    declare(chan, "q", x_queue_type="quorum", x_overflow="reject-publish", x_max_length=2, x_message_ttl=20,
+            x_dead_letter_strategy="at-least-once", x_dead_letter_exchange="later")
+    assert all(fill(chan, "q", "12"))
+    chan.wait_count("q", 0, timeout=10 * SLOW)
+    again(this, how)
+    chan = this.raw().channel()
+    assert fill(chan, "q", "3") == [False]
+    assert chan.call("queue.purge", queue="q").message_count == 0
+    declare(chan, "dead")
+    chan.exchange("later", "fanout", durable=True)
+    chan.bind("dead", "later")
+    assert [chan.get_wait("dead", timeout=10 * SLOW).body for _ in "12"] == [b"1", b"2"]
+    wait_for(lambda: fill(this.raw().channel(), "q", "3") == [True], what="room")

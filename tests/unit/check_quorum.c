@@ -2,6 +2,8 @@
  * Quorum queues: what is refused, where messages go that come back, how often they did, and all of it after a kill. */
 #include <stdlib.h>
 
+#include "broker/binding.h"
+#include "broker/exchange.h"
 #include "broker/quorum.h"
 #include "broker/table.h"
 #include "tests/unit/persist_peer.h"
@@ -423,6 +425,55 @@ START_TEST(letters_wait)
 }
 END_TEST
 
+/* Where they lead nowhere they are bounded, and all go when they can; what expired after them stays where a queue has it. */
+START_TEST(letters_lead_nowhere)
+{
+	enum { HOLD = 8192, KEPT = 1 << 16, MANY = KEPT + HOLD };
+	const struct broker_stats *stats = &n.w.broker->stats;
+	struct queue *q, *dead;
+	struct msg *m = persistent_msg(1, 8);
+	struct entry e;
+	uint64_t tag;
+	uint32_t left;
+
+	also.keeps_letters = true;
+	also.ttl_ms = 10;
+	q = quorum(NO_LIMIT);
+	for (uint64_t i = 0; i < MANY; i++)
+		(void)node_publish(&n, q, persistent_msg(i, 8), 0);
+	world_at(&n.w, n.w.broker->now_ms + 10);
+	world_turn(&n.w);
+	ck_assert(stats->dead_letters_kept == HOLD && q->ready == MANY - HOLD);
+	ck_assert(!queue_refuses(q, m));
+	if (_i == 1) {
+		kill_node();
+		stats = &n.w.broker->stats;
+		q = queue_find(n.w.vhost, SPAN_LIT("q"));
+		ck_assert(stats->dead_letters_kept == HOLD && q->ready == MANY - HOLD);
+	}
+	/* somebody asks for what is behind them */
+	ck_assert_int_eq(session_get(&peer.session, q, false, &e, &tag, &left), GET_LATER);
+	for (int i = 0; i < 100 && stats->dead_letters_kept < KEPT; i++)
+		(void)session_get(&peer.session, q, false, &e, &tag, &left);
+	ck_assert(stats->dead_letters_kept == KEPT && q->ready == MANY - KEPT);
+	ck_assert_int_eq(session_get(&peer.session, q, false, &e, &tag, &left), GET_EMPTY);
+	ck_assert(queue_refuses(q, m));
+	ck_assert_uint_eq(queue_purge(q), MANY - KEPT);
+	ck_assert_uint_eq(stats->dead_letters_kept, KEPT);
+	dead = node_queue(&n, "dead", true);
+	ck_assert_ptr_null(binding_add(
+	    exchange_find(n.w.vhost, SPAN_LIT("amq.fanout")), dead, NULL, SPAN_LIT(""), NULL));
+	for (int i = 0; i < 1000 && stats->dead_letters_kept > 0; i++) {
+		world_at(&n.w, n.w.broker->now_ms + 1000);
+		node_settle(&n);
+	}
+	ck_assert(stats->dead_letters_kept == 0 && n.w.broker->kept_bytes == 0);
+	ck_assert_uint_eq(dead->ready, KEPT);
+	ck_assert(!queue_refuses(q, m));
+	msg_unref(&m);
+}
+END_TEST
+
 /* In a commit's record nothing else begins. */
 START_TEST(within_a_commit)
 {
@@ -538,6 +589,7 @@ quorum_suite(void)
 	tcase_add_test(t, disk_is_full);
 	tcase_add_loop_test(t, limits_after_consumers, 0, 2);
 	tcase_add_loop_test(t, letters_wait, 0, 2);
+	tcase_add_loop_test(t, letters_lead_nowhere, 0, 2);
 	tcase_add_test(t, within_a_commit);
 	tcase_add_loop_test(t, delivery_limit, 0, 2);
 	tcase_add_loop_test(t, counts_after_a_kill, 0, 2);
