@@ -138,9 +138,3 @@ about_resident(void)
 	(void)fclose(f);
 	return (json_int_t)resident * sysconf(_SC_PAGESIZE);
 }
-
-json_t *
-about_cluster_name(const struct mgmt *m)
-{
-	return json_string(m->cfg->node_name);
-}

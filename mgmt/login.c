@@ -13,6 +13,7 @@
 #include "broker/broker.h"
 #include "broker/login.h"
 #include "broker/user.h"
+#include "mgmt/access_json.h"
 #include "mgmt/base64.h"
 #include "mgmt/dispatch.h"
 #include "mgmt/mgmt_priv.h"
@@ -216,12 +217,9 @@ route_logout(struct request *r)
 void
 route_whoami(struct request *r)
 {
-	json_t *list = json_array();
-
-	for (uint32_t i = 0; i < r->user->tag_list.count; i++)
-		(void)json_array_append_new(list, json_text(span_str(r->user->tag_list.item[i])));
 	reply_json(r, 200,
-	    json_pack("{s:o, s:o}", "name", json_text(span_str(r->user->name)), "tags", list));
+	    json_pack("{s:o, s:o}", "name", json_text(span_str(r->user->name)), "tags",
+	        tags_json(&r->user->tag_list)));
 }
 
 void

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mgmt/mgmt.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/config.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "base/random.h"
+#include "broker/parameter.h"
 #include "broker/broker.h"
 #include "mgmt/definitions.h"
 #include "mgmt/dispatch.h"
@@ -21,6 +25,24 @@ on_request(void *arg, struct evhttp_request *req, const struct transport_addr *p
 	dispatch(arg, req, peer);
 }
 
+/* RabbitMQ's way to tell clusters apart: made once, and kept. */
+static void
+name_cluster(struct broker *b)
+{
+	static const char prefix[] = "rabbitmq-cluster-id-";
+	char id[RANDOM_NAME_SIZE], value[sizeof prefix + sizeof id + 2];
+	const struct span name = SPAN_LIT("internal_cluster_id"), global = span_of(NULL, 0);
+	const struct error *e;
+
+	if (parameter_find(b, NULL, global, name) != NULL)
+		return;
+	random_name(id);
+	(void)snprintf(value, sizeof value, "\"%s%s\"", prefix, id);
+	e = parameter_set(b, NULL, global, name, span_str(value), NULL);
+	if (e != NULL)
+		log_error("the cluster's id: %s", e->text);
+}
+
 struct mgmt *
 mgmt_start(struct loop *l, struct broker *b, const struct config *cfg,
     const struct mgmt_node_info *node, const char **error)
@@ -34,6 +56,7 @@ mgmt_start(struct loop *l, struct broker *b, const struct config *cfg,
 	TAILQ_INIT(&m->deferred);
 	TAILQ_INIT(&m->imports);
 	m->sessions = web_sessions_new(b);
+	name_cluster(b);
 	m->http = http_new(l, on_request, m);
 	rates_init(&m->rates, b, l->wheel, l->now_ms);
 	series_start(b);

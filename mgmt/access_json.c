@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "mgmt/access_json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/password.h"
+#include "broker/limits.h"
+#include "broker/parameter.h"
+#include "broker/permission.h"
+#include "broker/topic_permission.h"
+#include "broker/user.h"
+#include "broker/vhost.h"
+#include "mgmt/about.h"
+#include "mgmt/base64.h"
+#include "mgmt/request.h"
+
+static json_t *
+text(const char *s)
+{
+	return json_text(span_str(s));
+}
+
+json_t *
+tags_json(const struct tags *t)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < t->count; i++)
+		(void)json_array_append_new(list, text(t->item[i]));
+	return list;
+}
+
+static json_t *
+limits_json(const struct limit *limit, const char *const *names, unsigned n)
+{
+	json_t *o = json_object();
+
+	for (unsigned i = 0; i < n; i++)
+		if (limit[i].is_set)
+			json_put(o, names[i], json_integer(limit[i].value));
+	return o;
+}
+
+json_t *
+vhost_limits_json(const struct vhost *vh)
+{
+	return limits_json(vh->limit, vhost_limit_names, VHOST_LIMITS);
+}
+
+json_t *
+user_limits_json(const struct user *u)
+{
+	return limits_json(u->limit, user_limit_names, USER_LIMITS);
+}
+
+json_t *
+user_json(const struct user *u)
+{
+	char hash[BASE64_SIZE(PASSWORD_HASH_MAX)] = "";
+	enum password_kind kind = u->password.kind;
+
+	if (kind == PASSWORD_NONE)
+		kind = PASSWORD_SHA256;
+	else
+		base64_encode(u->password.bytes, u->password.n, hash);
+	return json_pack("{s:o, s:s, s:s, s:o, s:o}", "name", text(u->name), "password_hash", hash,
+	    "hashing_algorithm", password_kind_name(kind), "tags", tags_json(&u->tag_list),
+	    "limits", user_limits_json(u));
+}
+
+json_t *
+permission_json(const struct permission *p)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "user", text(p->user->name), "vhost",
+	    text(p->vhost->name), "configure", text(p->text[PERM_CONFIGURE]), "write",
+	    text(p->text[PERM_WRITE]), "read", text(p->text[PERM_READ]));
+}
+
+json_t *
+topic_permission_json(const struct topic_permission *p)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "user", text(p->user->name), "vhost",
+	    text(p->vhost->name), "exchange", text(p->exchange), "write",
+	    text(p->text[TOPIC_WRITE]), "read", text(p->text[TOPIC_READ]));
+}
+
+json_t *
+vhost_json(const struct vhost *vh)
+{
+	json_t *meta = json_pack(
+	    "{s:o, s:o}", "description", text(vh->description), "tags", tags_json(&vh->tags));
+	json_t *o = json_pack("{s:o, s:o, s:o, s:o}", "name", text(vh->name), "description",
+	    text(vh->description), "tags", tags_json(&vh->tags), "metadata", meta);
+
+	if (vh->default_queue_type != NULL) {
+		json_put(o, "default_queue_type", text(vh->default_queue_type));
+		json_put(meta, "default_queue_type", text(vh->default_queue_type));
+	}
+	return o;
+}
+
+json_t *
+parameter_json(const struct parameter *p)
+{
+	json_t *value = json_loads(p->value, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL), *o;
+
+	o = json_pack(
+	    "{s:o, s:o}", "name", text(p->name), "value", value != NULL ? value : json_null());
+	if (p->vhost != NULL) {
+		json_put(o, "vhost", text(p->vhost->name));
+		json_put(o, "component", text(p->component));
+	}
+	return o;
+}
+
+/* --- from JSON ----------------------------------------------------------------------- */
+
+static bool
+split_tags(struct span s, struct span tag[TAGS_MAX], uint32_t *count)
+{
+	const char *p = s.n > 0 ? (const char *)s.p : "", *end = p + s.n;
+
+	while (p < end) {
+		const char *comma = memchr(p, ',', (size_t)(end - p)),
+		           *stop = comma != NULL ? comma : end;
+
+		while (p < stop && *p == ' ')
+			p++;
+		while (stop > p && stop[-1] == ' ')
+			stop--;
+		if (stop > p && *count == TAGS_MAX)
+			return false;
+		if (stop > p)
+			tag[(*count)++] = span_of(p, (size_t)(stop - p));
+		p = comma != NULL ? comma + 1 : end;
+	}
+	return true;
+}
+
+bool
+tags_of_json(const json_t *tags, struct span tag[TAGS_MAX], uint32_t *count)
+{
+	const json_t *one;
+	size_t i;
+
+	*count = 0;
+	if (json_is_string(tags))
+		return split_tags(json_span(tags), tag, count);
+	if (!json_is_array(tags) || json_array_size(tags) > TAGS_MAX)
+		return false;
+	json_array_foreach(tags, i, one)
+	{
+		if (!json_is_string(one))
+			return false;
+		tag[(*count)++] = json_span(one);
+	}
+	return true;
+}
+
+static bool
+limit_ok(struct vhost *vh, const char *name, const json_t *value, char *buf, size_t n)
+{
+	char *shown;
+
+	if (vh != NULL ? vhost_limit_find(span_str(name)) == VHOST_LIMITS
+	               : user_limit_find(span_str(name)) == USER_LIMITS) {
+		shown = json_dumps(value, JSON_ENCODE_ANY);
+		(void)snprintf(buf, n,
+		    "Validation failed\n\nUnrecognised terms [{<<\"%.100s\">>,%.60s}] in %s\n",
+		    name, shown != NULL ? shown : "", vh != NULL ? "limits" : "user-limits");
+		free(shown);
+		return false;
+	}
+	if (json_is_integer(value))
+		return true;
+	shown = json_dumps(value, JSON_ENCODE_ANY);
+	(void)snprintf(buf, n, "Validation failed\n\n%s should be a number, actually was %.100s\n",
+	    name, shown != NULL ? shown : "something else");
+	free(shown);
+	return false;
+}
+
+bool
+limits_set_json(struct vhost *vh, struct user *u, const json_t *limits, char *buf, size_t n)
+{
+	json_t *all = (json_t *)(uintptr_t)limits, *value; /* the library's walk takes no const */
+	const char *name;
+
+	json_object_foreach(all, name, value) if (!limit_ok(vh, name, value, buf, n)) return false;
+	json_object_foreach(all, name, value)
+	{
+		if (vh != NULL)
+			vhost_limit_set(
+			    vh, vhost_limit_find(span_str(name)), json_integer_value(value));
+		else
+			user_limit_set(
+			    u, user_limit_find(span_str(name)), json_integer_value(value));
+	}
+	return true;
+}

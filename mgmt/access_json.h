@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Who may do what, as JSON in RabbitMQ's shape: for the routes about it and for definitions. What a function returns is the
+ * caller's. */
+#ifndef MGMT_ACCESS_JSON_H
+#define MGMT_ACCESS_JSON_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/attr.h"
+#include "base/bytes.h"
+#include "broker/tags.h"
+
+struct mgmt;
+struct parameter;
+struct permission;
+struct topic_permission;
+struct user;
+struct vhost;
+
+enum { ACCESS_REASON_MAX = 400 };
+
+json_t *user_json(const struct user *u) MUSTUSE;
+json_t *permission_json(const struct permission *p) MUSTUSE;
+json_t *topic_permission_json(const struct topic_permission *p) MUSTUSE;
+/* name, description, tags, default_queue_type (if it has one), metadata */
+json_t *vhost_json(const struct vhost *vh) MUSTUSE;
+json_t *tags_json(const struct tags *t) MUSTUSE;
+json_t *vhost_limits_json(const struct vhost *vh) MUSTUSE; /* {"max-queues": 5}; {}: none is set */
+json_t *user_limits_json(const struct user *u) MUSTUSE;
+json_t *parameter_json(const struct parameter *p) MUSTUSE; /* a global one has name and value only */
+
+/* Tags as clients send them: a text with commas, or a list of texts; borrowed from `tags`. False: they are neither, or too
+ * many. */
+bool tags_of_json(const json_t *tags, struct span tag[TAGS_MAX], uint32_t *count) MUSTUSE;
+
+/* Sets limits of a vhost, or of a user (the other is NULL), from {"max-queues": 5, ...}: all of them, or none with the
+ * reason in buf. */
+bool limits_set_json(struct vhost *vh, struct user *u, const json_t *limits, char *buf, size_t n) MUSTUSE;
+
+#endif

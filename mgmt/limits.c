@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * /api/vhost-limits and /api/user-limits. */
+#include "broker/limits.h"
+
+#include "broker/broker.h"
+#include "broker/user.h"
+#include "broker/vhost.h"
+#include "mgmt/access_json.h"
+#include "mgmt/mgmt_priv.h"
+#include "mgmt/request.h"
+#include "mgmt/rows.h"
+
+/* A row, if there is something to say. */
+static void
+add(json_t *list, const char *key, const char *name, json_t *limits)
+{
+	if (json_object_size(limits) > 0)
+		(void)json_array_append_new(
+		    list, json_pack("{s:o, s:o}", key, json_text(span_str(name)), "value", limits));
+	else
+		json_decref(limits);
+}
+
+/* {"value": n} as {NAME: n}; NULL after having answered. The caller's. */
+static json_t *
+take(struct request *r)
+{
+	json_t *value = json_object_get(r->body, "value"), *o;
+
+	if (value == NULL) {
+		reply_bad(r, "[{key_missing,value}]");
+		return NULL;
+	}
+	o = json_object();
+	if (json_object_set(o, r->args[1].p, value) == 0)
+		return o;
+	json_decref(o);
+	reply_bad(r, "the name of the limit is no UTF-8");
+	return NULL;
+}
+
+/* --- of vhosts --------------------------------------------------------------------------- */
+
+void
+route_vhost_limits_all(struct request *r)
+{
+	json_t *list = json_array();
+
+	for (const struct vhost *vh = r->m->broker->vhosts; vh != NULL; vh = vh->hh.next)
+		if ((r->user->tags & TAG_MONITORING) != 0 || request_sees(r, vh))
+			add(list, "vhost", vh->name, vhost_limits_json(vh));
+	reply_rows(r, list);
+}
+
+void
+route_vhost_limits(struct request *r)
+{
+	json_t *list = json_array();
+
+	add(list, "vhost", r->vhost->name, vhost_limits_json(r->vhost));
+	reply_rows(r, list);
+}
+
+void
+route_vhost_limit_put(struct request *r)
+{
+	char why[ACCESS_REASON_MAX];
+	json_t *limits = take(r);
+
+	if (limits == NULL)
+		return;
+	if (limits_set_json(r->vhost, NULL, limits, why, sizeof why))
+		reply_done(r, 204);
+	else
+		reply_bad(r, "%s", why);
+	json_decref(limits);
+}
+
+void
+route_vhost_limit_delete(struct request *r)
+{
+	enum vhost_limit which = vhost_limit_find(request_arg(r, 1));
+
+	if (which < VHOST_LIMITS)
+		vhost_limit_clear(r->vhost, which);
+	reply_done(r, 204);
+}
+
+/* --- of users ------------------------------------------------------------------------------ */
+
+void
+route_user_limits_all(struct request *r)
+{
+	json_t *list = json_array();
+
+	for (const struct user *u = r->m->broker->users; u != NULL; u = u->hh.next)
+		add(list, "user", u->name, user_limits_json(u));
+	reply_rows(r, list);
+}
+
+void
+route_user_limits(struct request *r)
+{
+	const struct user *u = user_find(r->m->broker, request_arg(r, 0));
+	json_t *list;
+
+	if (u == NULL) {
+		reply_not_found(r);
+		return;
+	}
+	list = json_array();
+	add(list, "user", u->name, user_limits_json(u));
+	reply_rows(r, list);
+}
+
+void
+route_user_limit_put(struct request *r)
+{
+	struct user *u = user_find(r->m->broker, request_arg(r, 0));
+	char why[ACCESS_REASON_MAX];
+	json_t *limits = take(r);
+
+	if (limits == NULL)
+		return;
+	if (u == NULL)
+		reply_bad(r, "{no_such_user,<<\"%s\">>}", r->args[0].p);
+	else if (limits_set_json(NULL, u, limits, why, sizeof why))
+		reply_done(r, 204);
+	else
+		reply_bad(r, "%s", why);
+	json_decref(limits);
+}
+
+void
+route_user_limit_delete(struct request *r)
+{
+	struct user *u = user_find(r->m->broker, request_arg(r, 0));
+	enum user_limit which = user_limit_find(request_arg(r, 1));
+
+	if (u == NULL) {
+		reply_not_found(r);
+		return;
+	}
+	if (which < USER_LIMITS)
+		user_limit_clear(u, which);
+	reply_done(r, 204);
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * /api/parameters and /api/global-parameters. RabbitMQ keeps policies and limits as parameters, so they are shown among
+ * them, but for policies in the list of all. Components that could be set this way (shovels, federation) are not here yet. */
+#include "broker/parameter.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/config.h"
+#include "base/mem.h"
+#include "broker/broker.h"
+#include "broker/policy.h"
+#include "broker/user.h"
+#include "broker/vhost.h"
+#include "mgmt/about.h"
+#include "mgmt/access_json.h"
+#include "mgmt/mgmt_priv.h"
+#include "mgmt/policies.h"
+#include "mgmt/request.h"
+#include "mgmt/rows.h"
+
+static const char *const policy_components[] = {
+	[POLICY_USER] = "policy", [POLICY_OPERATOR] = "operator_policy"
+};
+
+static json_t *
+row(const struct vhost *vh, const char *component, const char *name, json_t *value)
+{
+	return json_pack("{s:o, s:s, s:o, s:o}", "vhost", json_text(span_str(vh->name)),
+	    "component", component, "name", json_text(span_str(name)), "value", value);
+}
+
+/* What a vhost has; component p NULL: of all but policies, else of this one. */
+static void
+add(json_t *list, const struct vhost *vh, struct span component)
+{
+	bool all = component.p == NULL;
+	json_t *limits = vhost_limits_json(vh);
+
+	for (unsigned kind = 0; kind < COUNT_OF(policy_components); kind++) {
+		if (all ? kind == POLICY_USER : !span_is(component, policy_components[kind]))
+			continue;
+		for (const struct policy *p = vh->policies[kind]; p != NULL; p = p->hh.next)
+			(void)json_array_append_new(
+			    list, row(vh, policy_components[kind], p->name, policy_value_json(p)));
+	}
+	if ((all || span_is(component, "vhost-limits")) && json_object_size(limits) > 0)
+		(void)json_array_append_new(
+		    list, row(vh, "vhost-limits", "limits", json_incref(limits)));
+	json_decref(limits);
+	for (const struct parameter *p = vh->parameters; p != NULL; p = p->hh.next)
+		if (all || span_is(component, p->component))
+			(void)json_array_append_new(list, parameter_json(p));
+}
+
+static void
+reply_list(struct request *r, struct span component)
+{
+	json_t *list = json_array();
+
+	for (const struct vhost *vh = r->m->broker->vhosts; vh != NULL; vh = vh->hh.next)
+		if (request_sees(r, vh))
+			add(list, vh, component);
+	reply_rows(r, list);
+}
+
+void
+route_parameters(struct request *r)
+{
+	reply_list(r, span_of(NULL, 0));
+}
+
+void
+route_parameters_component(struct request *r)
+{
+	reply_list(r, request_arg(r, 0));
+}
+
+void
+route_parameters_vhost(struct request *r)
+{
+	json_t *list = json_array();
+
+	add(list, r->vhost, request_arg(r, 0));
+	reply_rows(r, list);
+}
+
+void
+route_parameter(struct request *r)
+{
+	json_t *list = json_array(), *one, *found = NULL;
+	struct span name = request_arg(r, 2);
+	size_t i;
+
+	add(list, r->vhost, request_arg(r, 0));
+	json_array_foreach(list, i, one) if (span_eq(json_span(json_object_get(one, "name")), name))
+	    found = one;
+	json_incref(found);
+	json_decref(list);
+	if (found == NULL)
+		reply_not_found(r);
+	else
+		reply_row(r, found);
+}
+
+void
+route_parameter_put(struct request *r)
+{
+	struct span component = request_arg(r, 0);
+	const json_t *value = json_object_get(r->body, "value");
+	char why[ACCESS_REASON_MAX];
+
+	if (value == NULL)
+		reply_bad(r, "[{key_missing,value}]");
+	else if (!span_is(component, "vhost-limits") || !span_is(request_arg(r, 2), "limits"))
+		reply_bad(
+		    r, "Validation failed\n\ncomponent %.*s not found\n", SPAN_FMT(component));
+	else if ((r->user->tags & TAG_ADMINISTRATOR) == 0)
+		reply_not_authorised(r, "Not administrator user"); /* as at /api/vhost-limits */
+	else if (!json_is_object(value))
+		reply_bad(r, "Validation failed\n\nlimits should be an object\n");
+	else if (limits_set_json(r->vhost, NULL, value, why, sizeof why))
+		reply_done(r, 204);
+	else
+		reply_bad(r, "%s", why);
+}
+
+void
+route_parameter_delete(struct request *r)
+{
+	struct parameter *p =
+	    parameter_find(r->m->broker, r->vhost, request_arg(r, 0), request_arg(r, 2));
+
+	if (p == NULL) {
+		reply_not_found(r);
+		return;
+	}
+	parameter_clear(p);
+	reply_done(r, 204);
+}
+
+/* --- global ones --------------------------------------------------------------------------- */
+
+static struct parameter *
+global(const struct mgmt *m, struct span name)
+{
+	return parameter_find(m->broker, NULL, span_of(NULL, 0), name);
+}
+
+static const struct error *
+set_global(struct mgmt *m, struct span name, const json_t *value, bool *is_new)
+{
+	char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+	const struct error *e;
+
+	if (text == NULL)
+		mem_exhausted(0, __builtin_return_address(0));
+	e = parameter_set(m->broker, NULL, span_of(NULL, 0), name, span_str(text), is_new);
+	free(text);
+	return e;
+}
+
+void
+route_global_parameters(struct request *r)
+{
+	json_t *list = json_array();
+
+	for (const struct parameter *p = r->m->broker->parameters; p != NULL; p = p->hh.next)
+		(void)json_array_append_new(list, parameter_json(p));
+	reply_rows(r, list);
+}
+
+void
+route_global_parameter(struct request *r)
+{
+	const struct parameter *p = global(r->m, request_arg(r, 0));
+
+	if (p == NULL)
+		reply_not_found(r);
+	else
+		reply_row(r, parameter_json(p));
+}
+
+void
+route_global_parameter_put(struct request *r)
+{
+	const json_t *value = json_object_get(r->body, "value");
+	const struct error *e;
+	bool is_new;
+
+	if (value == NULL) {
+		reply_bad(r, "[{key_missing,value}]");
+		return;
+	}
+	e = set_global(r->m, request_arg(r, 0), value, &is_new);
+	if (e != NULL)
+		reply_refused(r, e);
+	else
+		reply_done(r, is_new ? 201 : 204);
+}
+
+void
+route_global_parameter_delete(struct request *r)
+{
+	struct parameter *p = global(r->m, request_arg(r, 0));
+
+	if (p == NULL) {
+		reply_not_found(r);
+		return;
+	}
+	parameter_clear(p);
+	reply_done(r, 204);
+}
+
+/* --- the name of the cluster, which is one of them ------------------------------------------- */
+
+json_t *
+about_cluster_name(const struct mgmt *m)
+{
+	const struct parameter *p = global(m, SPAN_LIT("cluster_name"));
+	json_t *name = p != NULL ? json_loads(p->value, JSON_DECODE_ANY, NULL) : NULL;
+
+	if (json_is_string(name))
+		return name;
+	json_decref(name);
+	return json_string(m->cfg->node_name);
+}
+
+void
+route_cluster_name_put(struct request *r)
+{
+	const json_t *name = json_object_get(r->body, "name");
+	const struct error *e;
+
+	if (name == NULL)
+		reply_bad(r, "[{key_missing,name}]");
+	else if (!json_is_string(name) || json_string_length(name) == 0)
+		reply_bad(r, "the name is no text");
+	else if ((e = set_global(r->m, SPAN_LIT("cluster_name"), name, NULL)) != NULL)
+		reply_refused(r, e);
+	else
+		reply_done(r, 204);
+}
