@@ -22,7 +22,7 @@ struct topology_item {
 	uint32_t line;
 	bool durable, auto_delete, internal;
 	char *vhost, *name, *type, *source, *destination, *destination_type,
-	    *routing_key;        /* owned */
+	    *routing_key, *default_queue_type; /* owned */
 	struct table *arguments; /* owned, may be NULL */
 };
 

@@ -23,7 +23,7 @@
 
 enum { ITEMS_MAX = 100000, ARGUMENTS_MAX = 128 << 10 };
 
-enum item_kind { ITEM_TEXT, ITEM_BOOL, ITEM_ARGUMENTS, ITEM_CLASSIC };
+enum item_kind { ITEM_TEXT, ITEM_BOOL, ITEM_ARGUMENTS };
 
 struct item_key {
 	const char *name;
@@ -39,7 +39,7 @@ struct item_key {
 
 static const struct item_key vhost_keys[] = {
 	{ TEXT(name), .required = true },
-	{ .name = "default_queue_type", .kind = ITEM_CLASSIC },
+	{ TEXT(default_queue_type) },
 	{ .name = NULL },
 };
 static const struct item_key exchange_keys[] = {
@@ -222,12 +222,6 @@ read_key(struct topology_item *item, const struct item_key *k, const struct ynod
 		problem(p, n->line, "%s: %s must be a single value", what, k->name);
 	} else if (k->kind == ITEM_TEXT) {
 		read_text(field, k, n, what, p);
-	} else if (k->kind == ITEM_CLASSIC) {
-		if (strcmp(n->text, "classic") != 0)
-			problem(p, n->line,
-			    "%s: %s: queues of other types than classic come with a later version. "
-			    "Remove the key",
-			    what, k->name);
 	} else if (strcmp(n->text, "true") == 0 || strcmp(n->text, "false") == 0) {
 		*(bool *)field = n->text[0] == 't';
 	} else {
@@ -368,6 +362,7 @@ free_list(struct topology_list *l)
 		free(t->destination);
 		free(t->destination_type);
 		free(t->routing_key);
+		free(t->default_queue_type);
 		table_free(&t->arguments);
 	}
 	free(l->item);
@@ -421,11 +416,19 @@ declare_vhosts(const struct settings *s, struct broker *b, struct problems *p)
 {
 	for (uint32_t i = 0; i < s->vhosts.count; i++) {
 		const struct topology_item *t = &s->vhosts.item[i];
-		struct vhost *vh = vhost_find(b, span_str(t->name));
+		const char *type = t->default_queue_type;
+		const struct vhost_spec spec = {
+			.default_queue_type = type != NULL ? span_str(type) : span_of(NULL, 0),
+			.tracing = -1
+		};
+		const struct error *e;
+		struct vhost *vh;
+		bool created;
 
-		if (vh == NULL && (vh = vhost_add(b, t->name)) == NULL)
-			problem(p, t->line, "vhost '%.100s' cannot be made", t->name);
-		else
+		e = vhost_set(b, span_str(t->name), &spec, &vh, &created);
+		if (e != NULL)
+			refused(t, "vhost", t->name, e, p);
+		else if (created)
 			users_admit_administrators(b, vh);
 	}
 }

@@ -29,6 +29,7 @@ static void
 free_permission(struct permission *p)
 {
 	HASH_DEL(p->user->permissions, p);
+	LIST_REMOVE(p, vhost_link);
 	for (int i = 0; i < PERM_KINDS; i++) {
 		pattern_free(&p->pattern[i]);
 		free(p->text[i]);
@@ -72,6 +73,7 @@ permission_restore(
 		p->vhost = vh;
 		p->id = id;
 		HASH_ADD_PTR(u->permissions, vhost, p);
+		LIST_INSERT_HEAD(&vh->permissions, p, vhost_link);
 	}
 	e = fill(p, text);
 	if (e != NULL && is_new)
@@ -111,14 +113,12 @@ permissions_drop_user(struct user *u)
 		permission_clear(u->permissions);
 }
 
-void
-permissions_drop_vhost(struct vhost *vh)
+bool
+permissions_drop_some(struct vhost *vh, unsigned max)
 {
-	struct permission *p;
-
-	for (struct user *u = vh->broker->users; u != NULL; u = u->hh.next)
-		if ((p = permission_find(u, vh)) != NULL)
-			permission_clear(p);
+	while (max-- > 0 && !LIST_EMPTY(&vh->permissions))
+		permission_clear(LIST_FIRST(&vh->permissions));
+	return !LIST_EMPTY(&vh->permissions);
 }
 
 void

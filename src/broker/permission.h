@@ -5,6 +5,7 @@
 #define BROKER_PERMISSION_H
 
 #include <stdbool.h>
+#include <sys/queue.h>
 
 #include "base/attr.h"
 #include "base/bytes.h"
@@ -25,9 +26,11 @@ struct permission {
 	char *text[PERM_KINDS];		/* owned, as given */
 	struct pattern *pattern[PERM_KINDS]; /* owned; NULL: matches no name */
 	UT_hash_handle hh;		/* in user->permissions, by vhost */
+	LIST_ENTRY(permission) vhost_link;	/* vhost->permissions */
 };
 
-/* All of a user: for (p = u->permissions; p != NULL; p = p->hh.next). Of a vhost: permission_find() for each user. */
+/* All of a user: for (p = u->permissions; p != NULL; p = p->hh.next). Of a vhost: vhost->permissions. Those in a vhost that
+ * is deleted mean nothing any more, but may be there for some turns. */
 
 /* Patterns are PCRE2, matched anywhere unless anchored, with match limits. NULL, or the refusal for a pattern that does not
  * compile. In effect at once. */
@@ -36,7 +39,8 @@ const struct error *permission_set(struct user *u, struct vhost *vh, const char 
 struct permission *permission_find(const struct user *u, const struct vhost *vh);
 void permission_clear(struct permission *p);
 void permissions_drop_user(struct user *u);	/* all of a user; */
-void permissions_drop_vhost(struct vhost *vh);	/* all in a vhost */
+/* Some of a vhost. True: there are more. */
+bool permissions_drop_some(struct vhost *vh, unsigned max);
 void permissions_free(struct user *u);
 /* From what the store had. */
 const struct error *permission_restore(struct user *u, struct vhost *vh, const char *const text[PERM_KINDS],

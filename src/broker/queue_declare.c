@@ -213,8 +213,23 @@ check_new(const struct vhost *vh, const struct queue_spec *spec, const struct cl
 	return queue_check_arguments(vh, spec);
 }
 
-/* The arguments with the vhost's default type, where they have none and a queue of this type can be such a one; owned. NULL:
- * they stay as they are. */
+/* What a declare without a type means where the vhost has a default one: of a queue that is there, its own, so that clients
+ * which declare it again are not refused after the default was changed. False: nothing. */
+static bool
+default_type(const struct vhost *vh, const struct queue_spec *spec, struct field *type)
+{
+	const struct queue *q = queue_find(vh, spec->name);
+
+	if (q != NULL)
+		return table_find(table_span(q->arguments), "x-queue-type", type);
+	*type = (struct field){ .name = SPAN_LIT("x-queue-type"),
+		.kind = 'S',
+		.bytes = span_str(vh->default_queue_type) };
+	return strcmp(vh->default_queue_type, "classic") == 0 ||
+	       (spec->durable && !spec->exclusive && !spec->auto_delete);
+}
+
+/* The arguments with that type; owned. NULL: they stay as they are. */
 static struct table *
 with_default_type(const struct vhost *vh, const struct queue_spec *spec)
 {
@@ -223,14 +238,12 @@ with_default_type(const struct vhost *vh, const struct queue_spec *spec)
 	struct field f;
 
 	if (likely(vh->default_queue_type == NULL) ||
-	    table_find(table_span(spec->arguments), "x-queue-type", &f))
-		return NULL;
-	if (strcmp(vh->default_queue_type, "classic") != 0 &&
-	    (!spec->durable || spec->exclusive || spec->auto_delete))
+	    table_find(table_span(spec->arguments), "x-queue-type", &f) ||
+	    !default_type(vh, spec, &f))
 		return NULL;
 	table_writer_init(&w, ARGUMENTS_MAX);
 	table_put_raw(&w, table_span(spec->arguments));
-	table_put_string(&w, "x-queue-type", vh->default_queue_type);
+	table_put_field(&w, &f);
 	if (!w.failed)
 		t = table_from_raw(span_of(w.p, w.n));
 	table_writer_fini(&w);

@@ -118,6 +118,7 @@ free_one(struct topic_permission *p)
 	while (*at != p)
 		at = &(*at)->next;
 	*at = p->next;
+	LIST_REMOVE(p, vhost_link);
 	for (int i = 0; i < TOPIC_RIGHTS; i++) {
 		pattern_free(&p->pattern[i]);
 		free(p->text[i]);
@@ -142,6 +143,7 @@ topic_permission_restore(struct user *u, struct vhost *vh, struct span exchange,
 		p->exchange = xstrndup(SPAN_CHARS(exchange), exchange.n);
 		p->next = u->topic_permissions;
 		u->topic_permissions = p;
+		LIST_INSERT_HEAD(&vh->topic_permissions, p, vhost_link);
 	}
 	e = fill(p, text);
 	if (e != NULL && is_new)
@@ -206,11 +208,12 @@ topic_permissions_drop_user(struct user *u)
 		topic_permission_clear(u->topic_permissions);
 }
 
-void
-topic_permissions_drop_vhost(struct vhost *vh)
+bool
+topic_permissions_drop_some(struct vhost *vh, unsigned max)
 {
-	for (struct user *u = vh->broker->users; u != NULL; u = u->hh.next)
-		(void)topic_permissions_drop(u, vh);
+	while (max-- > 0 && !LIST_EMPTY(&vh->topic_permissions))
+		topic_permission_clear(LIST_FIRST(&vh->topic_permissions));
+	return !LIST_EMPTY(&vh->topic_permissions);
 }
 
 void

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "base/attr.h"
 #include "base/bytes.h"
@@ -29,6 +30,7 @@ struct topic_permission {
 	char *text[TOPIC_RIGHTS];	/* owned, as given */
 	struct pattern *pattern[TOPIC_RIGHTS]; /* owned; NULL: matches no key */
 	struct topic_permission *next;	/* user->topic_permissions */
+	LIST_ENTRY(topic_permission) vhost_link;	/* vhost->topic_permissions */
 };
 
 enum { TOPIC_PERMISSIONS_MAX = 1024 }; /* of a user */
@@ -38,9 +40,9 @@ const struct error *topic_permission_set(struct user *u, struct vhost *vh, struc
     const char *read, bool *created) MUSTUSE;
 struct topic_permission *topic_permission_find(const struct user *u, const struct vhost *vh, struct span exchange);
 void topic_permission_clear(struct topic_permission *p);
-void topic_permissions_drop_user(struct user *u);	/* all of a user, */
-void topic_permissions_drop_vhost(struct vhost *vh);	/* in a vhost, */
-/* of a user in a vhost: how many there were */
+void topic_permissions_drop_user(struct user *u);	/* all of a user */
+bool topic_permissions_drop_some(struct vhost *vh, unsigned max);	/* some of a vhost; true: there are more */
+/* Of a user in a vhost: how many there were. */
 uint32_t topic_permissions_drop(struct user *u, const struct vhost *vh);
 void topic_permissions_free(struct user *u);
 /* From what the store had. */

@@ -83,6 +83,9 @@ set(struct broker *b, const struct user_spec *spec, bool is_default, bool *creat
 
 	if (e == NULL && spec->name.n == 0)
 		e = error_make(E_PRECONDITION_FAILED, "a user name must not be empty");
+	if (e == NULL && is_new && HASH_COUNT(b->users) >= USERS_MAX)
+		e = error_make(
+		    E_PRECONDITION_FAILED, "there are %d users, more are not allowed", USERS_MAX);
 	if (e != NULL)
 		return e;
 	if (is_new)

@@ -23,6 +23,8 @@ enum user_tag {	/* RabbitMQ's; others are kept, and open nothing */
 	TAG_ADMINISTRATOR = 1, TAG_MONITORING = 2, TAG_POLICYMAKER = 4, TAG_MANAGEMENT = 8, TAG_IMPERSONATOR = 16
 };
 
+enum { USERS_MAX = 100000 };
+
 struct user {
 	struct broker *broker;		/* borrowed */
 	char *name;			/* owned */

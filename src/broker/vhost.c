@@ -25,7 +25,8 @@
 #include "broker/topic_permission.h"
 
 enum {
-	DROP_MAX = 64 /* queues or exchanges of a turn */
+	DROP_MAX = 64,       /* queues or exchanges of a turn */
+	DROP_SMALL_MAX = 512 /* permissions */
 };
 
 static const struct {
@@ -138,7 +139,7 @@ check_queue_type(struct span type)
 }
 
 static const struct error *
-check_spec(struct span name, const struct vhost_spec *spec)
+check_spec(const struct broker *b, struct span name, const struct vhost_spec *spec)
 {
 	const struct error *e = name_check("a vhost's name", name);
 
@@ -146,6 +147,9 @@ check_spec(struct span name, const struct vhost_spec *spec)
 		e = error_make(E_PRECONDITION_FAILED, "a vhost's name must not be empty");
 	if (e == NULL)
 		e = name_check("a vhost's description", spec->description);
+	if (e == NULL && vhost_find(b, name) == NULL && HASH_COUNT(b->vhosts) >= VHOSTS_MAX)
+		e = error_make(
+		    E_PRECONDITION_FAILED, "there are %d vhosts, more are not allowed", VHOSTS_MAX);
 	return e != NULL ? e : check_queue_type(spec->default_queue_type);
 }
 
@@ -177,7 +181,7 @@ vhost_set(struct broker *b, struct span name, const struct vhost_spec *spec, str
     bool *created)
 {
 	struct vhost *vh = vhost_find(b, name);
-	const struct error *e = check_spec(name, spec);
+	const struct error *e = check_spec(b, name, spec);
 	bool is_new = vh == NULL;
 
 	if (e != NULL)
@@ -212,6 +216,8 @@ vhost_free(struct vhost *vh)
 		continue;
 	policies_free(vh);
 	assert(vh->alternates == NULL && vh->unbound == NULL);
+	while (permissions_drop_some(vh, UINT32_MAX) || topic_permissions_drop_some(vh, UINT32_MAX))
+		continue;
 	parameters_free(&vh->parameters);
 	tags_fini(&vh->tags);
 	free(vh->description);
@@ -238,8 +244,8 @@ vhost_clear(struct vhost *vh)
 	HASH_DEL(b->vhosts, vh);
 	vh->is_deleted = true;
 	persist_vhost(vh);
-	permissions_drop_vhost(vh);
-	topic_permissions_drop_vhost(vh);
+	(void)permissions_drop_some(vh, DROP_SMALL_MAX);
+	(void)topic_permissions_drop_some(vh, DROP_SMALL_MAX);
 	parameters_drop_vhost(vh);
 	policies_drop_vhost(vh);
 	b->permission_epoch++;
@@ -250,10 +256,13 @@ vhost_clear(struct vhost *vh)
 			client_force_close(c, why);
 }
 
-/* Queues first; exchanges when no client is left who could still name one. True: more can be done now. */
+/* Rights and queues first; exchanges when no client is left who could still name one. True: more can be done now. */
 static bool
 empty_some(struct vhost *vh)
 {
+	if (permissions_drop_some(vh, DROP_SMALL_MAX) ||
+	    topic_permissions_drop_some(vh, DROP_SMALL_MAX))
+		return true;
 	for (unsigned n = 0; n < DROP_MAX && !TAILQ_EMPTY(&vh->queues); n++)
 		queue_remove(TAILQ_FIRST(&vh->queues));
 	if (!TAILQ_EMPTY(&vh->queues))

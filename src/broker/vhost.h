@@ -22,7 +22,11 @@ struct alternate;
 struct broker;
 struct exchange;
 struct parameter;
+struct permission;
+struct topic_permission;
 struct queue;
+
+enum { VHOSTS_MAX = 10000 };
 
 struct vhost {
 	struct broker *broker;			/* borrowed, owns us */
@@ -50,6 +54,8 @@ struct vhost {
 	bool tracing;
 	struct limit limit[VHOST_LIMITS];
 	uint32_t connections;			/* open ones */
+	LIST_HEAD(, permission) permissions;	/* borrowed: of all users in it */
+	LIST_HEAD(, topic_permission) topic_permissions;	/* the same */
 	struct parameter *parameters;		/* owned, uthash (parameter.h) */
 	bool is_deleted;			/* on broker->gone_vhosts: what is in it goes, turn by turn */
 	UT_hash_handle hh;			/* in broker->vhosts, unless deleted */

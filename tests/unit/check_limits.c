@@ -150,6 +150,16 @@ START_TEST(default_queue_type)
 	ck_assert_ptr_null(
 	    declare("q", types[_i].durable, types[_i].exclusive, types[_i].auto_delete, &again));
 	ck_assert_ptr_eq(q, again);
+	/* Another default is for other queues. */
+	for (size_t i = 0; i < COUNT_OF(types); i++) {
+		const struct vhost_spec other = { .default_queue_type = span_str(types[i].type),
+			.tracing = -1 };
+
+		ck_assert_ptr_null(vhost_set(w.broker, SPAN_LIT("/"), &other, NULL, NULL));
+		if (w.vhost->default_queue_type != NULL)
+			ck_assert_ptr_null(declare("q", types[_i].durable, types[_i].exclusive,
+			    types[_i].auto_delete, &again));
+	}
 }
 END_TEST
 
@@ -235,6 +245,21 @@ START_TEST(parameters)
 }
 END_TEST
 
+START_TEST(vhosts_are_bounded)
+{
+	const struct vhost_spec spec = { .tracing = -1 };
+	char name[16];
+
+	for (int i = 1; i <= VHOSTS_MAX; i++) { /* "/" is there */
+		const struct error *e;
+
+		snprintf(name, sizeof name, "%d", i);
+		e = vhost_set(w.broker, span_str(name), &spec, NULL, NULL);
+		ck_assert_int_eq(e == NULL, i < VHOSTS_MAX);
+	}
+}
+END_TEST
+
 START_TEST(parameters_are_bounded)
 {
 	char name[16];
@@ -268,6 +293,7 @@ main(void)
 	tcase_add_test(t, metadata);
 	tcase_add_test(t, parameters);
 	tcase_add_test(t, parameters_are_bounded);
+	tcase_add_test(t, vhosts_are_bounded);
 	suite_add_tcase(s, t);
 	srunner_run_all(r, CK_ENV);
 	failed = srunner_ntests_failed(r);

@@ -150,9 +150,6 @@ static const struct wrong {
 	{ "queues:\n- name: [q]\n", "hermes.yml:2: queue: name must be a single value" },
 	{ "bindings:\n- source: a\n",
 	    "hermes.yml:2: binding from 'a': needs the key 'destination'" },
-	{ "vhosts:\n- name: v\n  default_queue_type: quorum\n",
-	    "hermes.yml:3: vhost 'v': default_queue_type: queues of other types than classic come "
-	    "with a later version. Remove the key" },
 	/* all of them, not the first one */
 	{ "node:\n  prt: 1\nlog:\n  level: loud\nlimits:\n  queues: x\n",
 	    "hermes.yml:2: unknown key 'prt' in node; nearest: 'port'\n"
@@ -404,7 +401,7 @@ END_TEST
 static const char topology[] =
     "vhosts:\n"
     "- {name: /, default_queue_type: classic}\n"
-    "- name: v2\n"
+    "- {name: v2, default_queue_type: quorum}\n"
     "exchanges:\n"
     "- {name: orders, vhost: /, type: topic, durable: true}\n"
     "- {name: inner, internal: true, auto_delete: false, type: fanout}\n"
@@ -506,6 +503,7 @@ START_TEST(topology_is_declared)
 	ck_assert_ptr_nonnull(x);
 	ck_assert_uint_eq(x->binding_count, 2);
 	vh = vhost_find(b, span_str("v2"));
+	ck_assert_str_eq(vh->default_queue_type, "quorum");
 	ck_assert_ptr_nonnull(queue_find(vh, span_str("created")));
 	ck_assert(permission_vhost(user_find(b, SPAN_LIT("guest")), vh)); /* somebody can open it */
 	broker_free(&b);
@@ -520,6 +518,9 @@ static const struct wrong refusals[] = {
 	    "hermes.yml:2: exchange 'x': COMMAND_INVALID - " },
 	{ "exchanges:\n- {name: amq.direct, type: fanout}\n",
 	    "hermes.yml:2: exchange 'amq.direct': PRECONDITION_FAILED - " },
+	{ "vhosts:\n- {name: v, default_queue_type: none-such}\n",
+	    "hermes.yml:2: vhost 'v': PRECONDITION_FAILED - unknown default queue type "
+	    "'none-such'" },
 	{ "queues:\n- {name: amq.x}\n", "hermes.yml:2: queue 'amq.x': ACCESS_REFUSED - " },
 	{ "queues:\n- name: q\n  arguments: {x-max-age: 5}\n",
 	    "hermes.yml:2: queue 'q': PRECONDITION_FAILED - invalid arg 'x-max-age'" },
