@@ -27,8 +27,10 @@ enum {
 	DUE_SLICE = 256,   /* messages a call, */
 	DUE_WORK = 4096,   /* or queues that they enter */
 	MOVE_SLICE = 256,
-	MOVE_RECORD = 64,       /* messages a record, */
-	MOVE_BYTES = 256 << 10, /* or bytes */
+	MOVE_RECORD = 64,            /* messages a record, */
+	MOVE_BYTES = 256 << 10,      /* or bytes */
+	MOVE_EACH = MOVE_RECORD / 2, /* messages that come */
+	MOVE_WORK = 256,
 	RETRY_MS = 100
 };
 
@@ -175,6 +177,20 @@ is_full(const struct delay *d)
 	return d->buffer.n >= BUFFER_MESSAGES / part || d->buffer.bytes >= BUFFER_BYTES / part;
 }
 
+static uint32_t move_record(struct delay *d);
+
+/* Twice as many as came, so that it has ended before the next buffer is full; now, where whoever publishes pays for it with
+ * the time that it has in a turn. */
+static void
+move_with_publish(struct delay *d)
+{
+	if (d->came < MOVE_EACH || d->sealed.n == 0 || store_record_is_open(d->broker->store))
+		return;
+	d->came -= MOVE_EACH;
+	(void)move_record(d);
+	d->broker->work += MOVE_WORK;
+}
+
 struct store_wait
 delay_publish(struct delay *d, struct msg *m)
 {
@@ -204,6 +220,8 @@ delay_publish(struct delay *d, struct msg *m)
 	arm(d, e.due_ms);
 	if (unlikely(is_full(d)))
 		delay_list_work(d);
+	if (d->filling != NULL)
+		move_with_publish(d);
 	return wait;
 }
 
@@ -408,7 +426,7 @@ move_record(struct delay *d)
 	return n;
 }
 
-/* Twice as many as came, so that it has ended before the next buffer is full. True: there is more. */
+/* With what came since the last time, too. True: there is more. */
 static bool
 move_some(struct delay *d)
 {
