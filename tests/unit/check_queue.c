@@ -541,11 +541,11 @@ START_TEST(very_many_consumers)
 	settle(&peer[0], 0, true, SETTLE_REQUEUE);
 	if (_i == 1) {
 		n = peer[1].cancelled;
-		session_fini(&peer[1].session);
+		peer_fini(&peer[1]);
 		world_turn(&w);
 		ck_assert_uint_eq(peer[0].cancelled, MANY / 2);
 		ck_assert_uint_eq(peer[1].cancelled, n);
-		peer_init(&peer[1], peer[1].session.client);
+		peer_init(&peer[1], &client);
 	} else {
 		world_turn(&w);
 		ck_assert_uint_eq(peer[0].cancelled + peer[1].cancelled, MANY);
