@@ -6,14 +6,18 @@
 #include "amqp/method.h"
 #include "base/config.h"
 #include "broker/broker.h"
+#include "broker/limits.h"
 
 const struct error *
 channel_open(const struct method_call *call)
 {
 	struct connection *c = call->conn;
 	amqp_channel_open_ok_t ok = { .channel_id = amqp_empty_bytes };
+	const struct error *e = limits_check_channel(c->client.user);
 	struct channel *ch;
 
+	if (e != NULL)
+		return e;
 	/* RabbitMQ counts channels only and takes every number. So do we up to what connection.tune proposed; above
 	 * it the table of channels would be as large as the client likes. */
 	if (call->channel_id > c->amqp->cfg->channel_max)

@@ -406,12 +406,36 @@ persist_link_vhosts(struct broker *b)
 	free(first);
 }
 
+/* Lists begin with what was made first, before a restart and after it. */
+#define BY_ID(type)                                                         \
+	static int type##_by_id(const struct type *x, const struct type *y) \
+	{                                                                   \
+		return x->id < y->id ? -1 : x->id > y->id;                  \
+	}
+BY_ID(user)
+BY_ID(vhost)
+BY_ID(permission)
+BY_ID(parameter)
+
+static void
+sort_all(struct broker *b)
+{
+	HASH_SRT(hh, b->users, user_by_id);
+	HASH_SRT(hh, b->vhosts, vhost_by_id);
+	HASH_SRT(hh, b->parameters, parameter_by_id);
+	for (struct vhost *vh = b->vhosts; vh != NULL; vh = vh->hh.next)
+		HASH_SRT(hh, vh->parameters, parameter_by_id);
+	for (struct user *u = b->users; u != NULL; u = u->hh.next)
+		HASH_SRT(hh, u->permissions, permission_by_id);
+}
+
 void
 persist_link_access(struct broker *b)
 {
 	(void)link_kind(b, OBJECT_PARAMETER, "parameter", link_parameter);
 	(void)link_kind(b, OBJECT_USER, "user", link_user);
 	(void)link_kind(b, OBJECT_PERMISSION, "permission", link_permission);
+	sort_all(b);
 	users_go_on(b);
 }
 

@@ -131,7 +131,7 @@ const struct error *
 topic_permission_restore(struct user *u, struct vhost *vh, struct span exchange,
     const char *const text[TOPIC_RIGHTS], uint64_t id)
 {
-	struct topic_permission *p = topic_permission_find(u, vh, exchange);
+	struct topic_permission *p = topic_permission_find(u, vh, exchange), **at;
 	bool is_new = p == NULL;
 	const struct error *e;
 
@@ -141,8 +141,10 @@ topic_permission_restore(struct user *u, struct vhost *vh, struct span exchange,
 		p->vhost = vh;
 		p->id = id;
 		p->exchange = xstrndup(SPAN_CHARS(exchange), exchange.n);
-		p->next = u->topic_permissions;
-		u->topic_permissions = p;
+		for (at = &u->topic_permissions; *at != NULL && (*at)->id < id;)
+			at = &(*at)->next;
+		p->next = *at;
+		*at = p;
 		LIST_INSERT_HEAD(&vh->topic_permissions, p, vhost_link);
 	}
 	e = fill(p, text);

@@ -29,7 +29,7 @@ struct topic_permission {
 	uint64_t id;
 	char *text[TOPIC_RIGHTS];	/* owned, as given */
 	struct pattern *pattern[TOPIC_RIGHTS]; /* owned; NULL: matches no key */
-	struct topic_permission *next;	/* user->topic_permissions */
+	struct topic_permission *next;	/* user->topic_permissions, by id */
 	LIST_ENTRY(topic_permission) vhost_link;	/* vhost->topic_permissions */
 };
 

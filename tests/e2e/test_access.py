@@ -1,0 +1,230 @@
+"""Accounts, rights, vhosts and limits on a real node: what they change at once, and what a kill -9 leaves of them."""
+# SPDX-License-Identifier: Apache-2.0
+import base64
+import json
+import signal
+import statistics
+import threading
+import time
+import urllib.error
+import urllib.request
+from urllib.parse import quote
+
+import pytest
+
+import wire
+from node import SLOW, wait_for
+
+
+class Http:
+    """The API of a node as one account."""
+
+    def __init__(self, node, user="guest", password="guest"):
+        self.base = node.http_url + "/api/"
+        self.auth = "Basic " + base64.b64encode(("%s:%s" % (user, password)).encode()).decode()
+
+    def ask(self, method, path, body=None):
+        """Status and body."""
+        request = urllib.request.Request(self.base + path, method=method,
+                                         data=None if body is None else json.dumps(body).encode(),
+                                         headers={"Authorization": self.auth})
+        try:
+            with urllib.request.urlopen(request, timeout=20 * SLOW) as answer:
+                return answer.status, answer.read()
+        except urllib.error.HTTPError as refusal:
+            return refusal.code, refusal.read()
+
+    def get(self, path):
+        status, body = self.ask("GET", path)
+        assert status == 200, (path, status, body)
+        return json.loads(body)
+
+    def put(self, path, body=None):
+        status, answer = self.ask("PUT", path, body or {})
+        assert status in (201, 204), (path, status, answer)
+
+    def delete(self, path):
+        status, answer = self.ask("DELETE", path)
+        assert status == 204, (path, status, answer)
+
+
+FULL = {"configure": ".*", "write": ".*", "read": ".*"}
+
+
+def add_user(http, name, vhost, **permission):
+    http.put("users/" + quote(name, safe=""), {"password": "pw-" + name, "tags": "management,own"})
+    http.put("permissions/%s/%s" % (quote(vhost, safe=""), quote(name, safe="")), dict(FULL, **permission))
+
+
+def killed(node):
+    node.process.send_signal(signal.SIGKILL)
+    node.wait()
+    node.process = None
+    node.start()
+
+
+SEEN = ("users", "permissions", "topic-permissions", "vhost-limits", "user-limits", "global-parameters",
+        "vhosts/v%2F1")
+
+
+def test_all_of_it_survives_a_kill(node):
+    this = node()
+    http = Http(this)
+    http.put("vhosts/v%2F1", {"description": "what for", "tags": "a,b"})
+    add_user(http, "ż", "v/1", configure="^mine")
+    for exchange in ("amq.topic", "a", "z"):
+        http.put("topic-permissions/v%2F1/" + quote("ż"), {"exchange": exchange, "write": "^w", "read": ""})
+    http.put("vhost-limits/v%2F1/max-queues", {"value": 2})
+    http.put("user-limits/" + quote("ż") + "/max-channels", {"value": 3})
+    http.put("global-parameters/g", {"value": [1, {"a": None}]})
+    http.delete("users/admin")
+    before = {path: http.get(path) for path in SEEN}
+    killed(this)
+    after = {path: http.get(path) for path in SEEN}
+    for path in SEEN:
+        assert after[path] == before[path], path
+    conn = this.raw("ż", "pw-ż", "v/1")
+    channels = [conn.channel() for _ in range(3)]
+    with pytest.raises(wire.ConnectionClosed) as refusal:
+        conn.channel()
+    assert refusal.value.code == 530
+    http.delete("user-limits/" + quote("ż") + "/max-channels")
+    assert len(channels) == 3
+    conn = this.raw("ż", "pw-ż", "v/1")
+    channel = conn.channel()
+    channel.declare("mine-1")
+    with pytest.raises(wire.ChannelClosed) as refusal:
+        channel.declare("other")
+    assert refusal.value.code == 403
+    channel = conn.channel()
+    channel.declare("mine-2")
+    with pytest.raises(wire.ChannelClosed) as refusal:
+        channel.declare("mine-3")
+    assert refusal.value.code == 406
+    channel = conn.channel()
+    channel.publish("amq.topic", "w", b"")
+    with pytest.raises(wire.ChannelClosed) as refusal:
+        channel.publish("amq.topic", "x", b"")
+        channel.sync()
+    assert refusal.value.code == 403
+
+
+def test_a_vhost_that_was_deleted_stays_deleted(node):
+    """The process is killed while what was in it goes."""
+    this = node()
+    http = Http(this)
+    http.put("vhosts/v")
+    conn = this.raw(vhost="v")
+    channel = conn.channel()
+    channel.call("confirm.select")
+    for number in range(400):
+        channel.declare("q%d" % number, durable=True)
+        channel.publish("", "q%d" % number, b"m", delivery_mode=2)
+    channel.confirmed(400)
+    http.delete("vhosts/v")
+    killed(this)
+    assert [v["name"] for v in http.get("vhosts")] == ["/"]
+    http.put("vhosts/v")
+    channel = this.raw(vhost="v").channel()
+    with pytest.raises(wire.ChannelClosed) as refusal:
+        channel.declare("q0", passive=True)
+    assert refusal.value.code == 404
+    wait_for(lambda: this.overview()["object_totals"]["queues"] == 0, 10)
+    killed(this)
+    assert this.overview()["object_totals"]["queues"] == 0
+    assert sorted(v["name"] for v in http.get("vhosts")) == ["/", "v"]
+
+
+def test_open_connections(node):
+    """A change of rights counts at once; who loses the account or the vhost loses the connection."""
+    this = node()
+    http = Http(this)
+    http.put("vhosts/v")
+    add_user(http, "u", "v")
+    conn = this.raw("u", "pw-u", "v")
+    channel = conn.channel()
+    channel.declare("q")
+    http.put("permissions/v/u", {"configure": "", "write": ".*", "read": "^$"})
+    with pytest.raises(wire.ChannelClosed) as refusal:
+        channel.declare("r")
+    assert refusal.value.code == 403
+    channel = conn.channel()
+    channel.publish("", "q", b"1")
+    channel.sync()
+    http.put("permissions/v/u", {"configure": "", "write": "^$", "read": "^$"})
+    with pytest.raises(wire.ChannelClosed) as refusal:
+        channel.publish("", "q", b"2")      # to the place that it has just published to
+        channel.sync()
+    assert refusal.value.code == 403
+    other = this.raw(vhost="v")
+    http.delete("users/u")
+    assert conn.expect_connection_close(320).text == "CONNECTION_FORCED - user 'u' is deleted"
+    http.delete("vhosts/v")
+    assert other.expect_connection_close(320).text == "CONNECTION_FORCED - vhost 'v' is deleted"
+
+
+def test_environment_of_the_image(node):
+    this = node(env={"RABBITMQ_DEFAULT_USER": "app", "RABBITMQ_DEFAULT_PASS": "s3cret", "RABBITMQ_DEFAULT_VHOST": "shop"})
+    this.raw("app", "s3cret", "shop").close()
+    conn = this.tcp()
+    with pytest.raises(wire.ConnectionClosed) as refusal:
+        conn.handshake("app", "s3cret", "/")
+    assert refusal.value.code == 530
+    killed(this)
+    this.raw("app", "s3cret", "shop").close()
+
+
+def test_frames_that_do_not_wait_for_the_login(node):
+    """The first login of this account is hashed elsewhere; what the client has sent meanwhile is read after it."""
+    this = node("default_user: {name: app, password: s3cret}\n")
+    conn = this.tcp()
+    conn.start()
+    conn.start_ok("app", "s3cret")
+    conn.tune_ok(channel_max=100, frame_max=131072)
+    conn.send_method(0, "connection.open", virtual_host="/")
+    conn.send_method(1, "channel.open")
+    conn.await_tune()
+    conn.next_event(0, names=["connection.open-ok"])
+    conn.next_event(1, names=["channel.open-ok"])
+    # and one that goes away meanwhile
+    for _ in range(20):
+        conn = this.tcp()
+        conn.start()
+        conn.start_ok("app", "wrong")
+        conn.abort()
+    conn = this.tcp()
+    conn.start()
+    conn.start_ok("app", "wrong too")
+    with pytest.raises(wire.ConnectionClosed) as refusal:
+        conn.await_tune()
+    assert refusal.value.code == 403
+    this.raw("app", "s3cret").close()
+
+
+@pytest.mark.release
+def test_guessing_holds_nobody_up(node):
+    this = node("default_user: {name: app, password: s3cret}\n")
+    channel = this.raw("app", "s3cret").channel()
+    channel.declare("q")
+    done = threading.Event()
+
+    def guess(number):
+        count = 0
+        while not done.is_set():
+            Http(this, "app", "guess %d %d" % (number, count)).ask("GET", "whoami")
+            count += 1
+
+    threads = [threading.Thread(target=guess, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    times = []
+    until = time.monotonic() + 1.5
+    while time.monotonic() < until:
+        begin = time.monotonic()
+        channel.publish("", "q", b"m")
+        assert channel.get_wait("q").body == b"m"
+        times.append(time.monotonic() - begin)
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert statistics.median(times) < 0.02, sorted(times)[-10:]
