@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * JSON as text: escapes, columns, values that are caught; and tables in them. */
+#include "mgmt/json_out.h"
+
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "broker/table.h"
+#include "mgmt/json_table.h"
+#include "mgmt/table_out.h"
+
+static struct json_out o;
+static char text[4096];
+
+/* A document with a bit of everything. */
+static void
+write_document(struct json_out *to)
+{
+	out_begin(to, '{');
+	OUT_TEXT(to, "name", "q");
+	OUT_INT(to, "messages", 7);
+	if (out_key(to, "messages_details")) {
+		out_begin(to, '{');
+		OUT_PUT(to, "rate", out_number, 0.5);
+		out_end(to, '}');
+	}
+	OUT_TRUTH(to, "durable", true);
+	OUT_NULL(to, "policy");
+	if (out_key(to, "arguments")) {
+		out_begin(to, '{');
+		out_end(to, '}');
+	}
+	if (out_key(to, "consumers")) {
+		out_begin(to, '[');
+		for (int i = 0; i < 2; i++) {
+			out_begin(to, '{');
+			OUT_TEXT(to, "tag", i == 0 ? "a" : "b");
+			OUT_INT(to, "n", (uint64_t)i);
+			out_end(to, '}');
+		}
+		out_end(to, ']');
+	}
+	out_end(to, '}');
+}
+
+static const char *
+document(const char *columns)
+{
+	struct columns *c = columns_new(columns);
+
+	json_out_init(&o, c);
+	write_document(&o);
+	ck_assert_uint_lt(o.n, sizeof text);
+	memcpy(text, o.p, o.n);
+	text[o.n] = '\0';
+	json_out_fini(&o);
+	columns_free(&c);
+	return text;
+}
+
+START_TEST(whole_document)
+{
+	ck_assert_str_eq(document(NULL),
+	    "{\"name\":\"q\",\"messages\":7,\"messages_details\":{\"rate\":0.5},\"durable\":true,"
+	    "\"policy\":null,\"arguments\":{},\"consumers\":[{\"tag\":\"a\",\"n\":0},{\"tag\":"
+	    "\"b\",\"n\":1}]}");
+}
+END_TEST
+
+static const struct {
+	const char *columns, *want;
+} selections[] = {
+	{ "name", "{\"name\":\"q\"}" },
+	{ "messages,name", "{\"name\":\"q\",\"messages\":7}" },
+	{ "name,name", "{\"name\":\"q\"}" },
+	{ "messages_details.rate", "{\"messages_details\":{\"rate\":0.5}}" },
+	{ "messages_details", "{\"messages_details\":{\"rate\":0.5}}" },
+	{ "messages_details.rate,messages_details", "{\"messages_details\":{\"rate\":0.5}}" },
+	{ "messages_details.none", "{\"messages_details\":[]}" },
+	{ "consumers.tag", "{\"consumers\":[{\"tag\":\"a\"},{\"tag\":\"b\"}]}" },
+	{ "arguments", "{\"arguments\":{}}" },
+	{ "none", "[]" },
+	{ "", "[]" },
+	{ ",,", "[]" },
+	{ "nam", "[]" },
+	{ "names", "[]" },
+};
+
+START_TEST(columns_are_left)
+{
+	ck_assert_str_eq(document(selections[_i].columns), selections[_i].want);
+}
+END_TEST
+
+static const struct {
+	const char *path;
+	struct scalar want;
+} catches[] = {
+	{ "messages", { SCALAR_NUMBER, 7, { NULL, 0 } } },
+	{ "messages_details.rate", { SCALAR_NUMBER, 0.5, { NULL, 0 } } },
+	{ "durable", { SCALAR_TRUE, 0, { NULL, 0 } } },
+	{ "policy", { SCALAR_NULL, 0, { NULL, 0 } } },
+	{ "name", { SCALAR_TEXT, 0, { (const uint8_t *)"q", 1 } } },
+	{ "messages_details", { SCALAR_NUMBER, 0, { NULL, 0 } } },
+	{ "arguments", { SCALAR_NUMBER, 0, { NULL, 0 } } },
+	{ "consumers", { SCALAR_NUMBER, 0, { NULL, 0 } } },
+	{ "none", { SCALAR_NUMBER, 0, { NULL, 0 } } },
+	{ "name.none", { SCALAR_NUMBER, 0, { NULL, 0 } } },
+};
+
+START_TEST(one_value_is_caught)
+{
+	struct columns *c = columns_new(catches[_i].path);
+	struct scalar got;
+
+	json_out_catch(&o, c, &got);
+	write_document(&o);
+	ck_assert_int_eq(got.kind, catches[_i].want.kind);
+	ck_assert_double_eq(got.number, catches[_i].want.number);
+	if (got.kind == SCALAR_TEXT)
+		ck_assert(span_eq(got.text, catches[_i].want.text));
+	json_out_fini(&o);
+	columns_free(&c);
+}
+END_TEST
+
+static const char *
+string(struct span s)
+{
+	json_out_init(&o, NULL);
+	out_text(&o, s);
+	memcpy(text, o.p, o.n);
+	text[o.n] = '\0';
+	json_out_fini(&o);
+	return text;
+}
+
+START_TEST(texts)
+{
+	ck_assert_str_eq(string(SPAN_LIT("")), "\"\"");
+	ck_assert_str_eq(
+	    string(SPAN_LIT("a\"b\\c\n\t\x01\x7f")), "\"a\\\"b\\\\c\\n\\t\\u0001\x7f\"");
+	ck_assert_str_eq(string(SPAN_LIT("a\0b")), "\"a\\u0000b\"");
+	ck_assert_str_eq(string(SPAN_LIT("\xc5\xbc\xe2\x82\xac")), "\"\xc5\xbc\xe2\x82\xac\"");
+	ck_assert_str_eq(string(SPAN_LIT("\xff\xc5")), "\"\xef\xbf\xbd\xef\xbf\xbd\"");
+}
+END_TEST
+
+static const char *
+number(double v)
+{
+	json_out_init(&o, NULL);
+	out_number(&o, v);
+	memcpy(text, o.p, o.n);
+	text[o.n] = '\0';
+	json_out_fini(&o);
+	return text;
+}
+
+START_TEST(numbers)
+{
+	static const double some[] = { 0.1, 1.0 / 3, 1e300, 5e-324, 123456789.125, -2.5, 1e15,
+		0.2 };
+
+	ck_assert_str_eq(number(0), "0.0");
+	ck_assert_str_eq(number(3), "3.0");
+	ck_assert_str_eq(number(0.1), "0.1");
+	ck_assert_str_eq(number((double)NAN), "null");
+	for (size_t i = 0; i < COUNT_OF(some); i++)
+		ck_assert_double_eq(strtod(number(some[i]), NULL), some[i]);
+}
+END_TEST
+
+/* ---- tables ---- */
+
+static const char *const same[] = {
+	"{}",
+	"{\"a\":1}",
+	"{\"a\":-9223372036854775808,\"b\":9223372036854775807}",
+	"{\"t\":true,\"f\":false,\"s\":\"\xc5\xbc\",\"e\":\"\"}",
+	"{\"d\":1.5,\"n\":-0.25}",
+	"{\"l\":[1,\"two\",[],{},[true]],\"t\":{\"u\":{\"v\":[{\"w\":1}]}}}",
+};
+
+START_TEST(table_as_text)
+{
+	json_t *j = json_loads(same[_i], 0, NULL);
+	struct table *t = NULL;
+
+	ck_assert_ptr_nonnull(j);
+	ck_assert_ptr_null(json_to_table(j, &t));
+	ck_assert_int_eq(table_check(table_span(t), TABLE_DEPTH_MAX), 0);
+	json_out_init(&o, NULL);
+	out_table(&o, table_span(t));
+	ck_assert_uint_eq(o.n, strlen(same[_i]));
+	ck_assert_mem_eq(o.p, same[_i], o.n);
+	json_out_fini(&o);
+	json_decref(j);
+	table_free(&t);
+}
+END_TEST
+
+/* Kinds that JSON does not make. */
+START_TEST(other_kinds)
+{
+	static const uint8_t raw[] =
+	    "\1bb\xfe\1uu\xff\xff\1ii\xff\xff\xff\xff\1TT\0\0\0\0\0\0\0\5\1DD"
+	    "\2\0\0\0\x7d\1VV\1xx\0\0\0\2\xff\x61";
+	struct span s = span_of(raw, sizeof raw - 1);
+
+	ck_assert_int_eq(table_check(s, 4), 0);
+	json_out_init(&o, NULL);
+	out_table(&o, s);
+	memcpy(text, o.p, o.n);
+	text[o.n] = '\0';
+	json_out_fini(&o);
+	ck_assert_str_eq(text,
+	    "{\"b\":-2,\"u\":65535,\"i\":4294967295,\"T\":5,\"D\":1.25,\"V\":null,"
+	    "\"x\":\"\xef\xbf\xbd\x61\"}");
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("json_out");
+	TCase *t = tcase_create("json_out");
+	SRunner *r = srunner_create(s);
+	int failed;
+
+	tcase_add_test(t, whole_document);
+	tcase_add_loop_test(t, columns_are_left, 0, COUNT_OF(selections));
+	tcase_add_loop_test(t, one_value_is_caught, 0, COUNT_OF(catches));
+	tcase_add_test(t, texts);
+	tcase_add_test(t, numbers);
+	tcase_add_loop_test(t, table_as_text, 0, COUNT_OF(same));
+	tcase_add_test(t, other_kinds);
+	suite_add_tcase(s, t);
+	srunner_run_all(r, CK_ENV);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
