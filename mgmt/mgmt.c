@@ -13,7 +13,9 @@
 #include "mgmt/definitions.h"
 #include "mgmt/dispatch.h"
 #include "mgmt/http.h"
+#include "mgmt/listing.h"
 #include "mgmt/mgmt_priv.h"
+#include "mgmt/pull.h"
 #include "mgmt/web_session.h"
 #include "mgmt/snapshot.h"
 #include "net/loop.h"
@@ -55,6 +57,8 @@ mgmt_start(struct loop *l, struct broker *b, const struct config *cfg,
 	m->node = *node;
 	TAILQ_INIT(&m->deferred);
 	TAILQ_INIT(&m->imports);
+	TAILQ_INIT(&m->listings.all);
+	TAILQ_INIT(&m->pulls);
 	m->sessions = web_sessions_new(b);
 	name_cluster(b);
 	m->http = http_new(l, on_request, m);
@@ -89,6 +93,7 @@ bool
 mgmt_run(struct mgmt *m)
 {
 	requests_run(m);
+	pulls_run(m);
 	return imports_run(m);
 }
 
@@ -102,6 +107,8 @@ mgmt_stop(struct mgmt **mp)
 	*mp = NULL;
 	snapshot_stop(m);
 	imports_stop(m);
+	listings_stop(m);
+	pulls_stop(m);
 	requests_stop(m);
 	rates_fini(&m->rates);
 	series_stop(m->broker);

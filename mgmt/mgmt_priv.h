@@ -23,6 +23,13 @@ struct mgmt {
 	struct web_sessions *sessions; /* owned */
 	struct request_list deferred; /* owned: all whose answers come later */
 	struct request *current;      /* borrowed: the one that dispatch() is at, while it lives */
+	struct {
+		TAILQ_HEAD(, listing) all; /* owned: lists that are being made (listing.c) */
+		uint32_t count;
+		struct wheel_node timer;
+	} listings;
+	TAILQ_HEAD(, pull) pulls; /* owned (pull.c) */
+	struct wheel_node pulls_timer;
 	uint32_t waiting;	      /* of them, for the store */
 	TAILQ_HEAD(, http_import) imports; /* owned: the first is under way */
 	unsigned imports_waiting;

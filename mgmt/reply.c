@@ -218,18 +218,32 @@ reply_refused(struct request *r, const struct error *e)
 
 /* --- changes that survive ------------------------------------------------------ */
 
+static void
+reply_now(struct request *r, int status, json_t *body)
+{
+	if (body != NULL)
+		reply_json(r, status, body);
+	else
+		reply_empty(r, status);
+}
+
 void
 reply_done(struct request *r, int status)
 {
-	struct store_wait wait = persist_objects_wait(r->m->broker);
+	reply_when(r, persist_objects_wait(r->m->broker), status, NULL);
+}
 
+void
+reply_when(struct request *r, struct store_wait wait, int status, json_t *body)
+{
 	if (!persist_must_wait(r->m->broker, wait)) {
-		reply_empty(r, status);
+		reply_now(r, status, body);
 		return;
 	}
 	request_defer(r);
 	r->wait = wait;
 	r->wait_status = status;
+	r->wait_body = body;
 	r->is_waiting = true;
 	r->m->waiting++;
 }
@@ -244,6 +258,6 @@ requests_run(struct mgmt *m)
 	for (r = TAILQ_FIRST(&m->deferred); r != NULL; r = next) {
 		next = TAILQ_NEXT(r, link);
 		if (r->is_waiting && !persist_must_wait(m->broker, r->wait))
-			reply_empty(r, r->wait_status);
+			reply_now(r, r->wait_status, json_incref(r->wait_body));
 	}
 }

@@ -44,6 +44,7 @@ request_free(struct request *r)
 		evhttp_clear_headers(&r->query);
 	route_args_free(r->args);
 	json_decref(r->body);
+	json_decref(r->wait_body);
 	free(r->user_name);
 	free(r);
 }

@@ -53,6 +53,7 @@ struct request {
 	struct request_job *job; /* borrowed: owns itself */
 	struct store_wait wait; /* for the store; is_waiting: reply_done */
 	int wait_status;
+	json_t *wait_body; /* NULL: none */
 	bool is_waiting;
 	TAILQ_ENTRY(request) link; /* deferred */
 };
@@ -94,6 +95,8 @@ void reply_refused(struct request *r, const struct error *e);
 void reply_empty(struct request *r, int status);
 /* The same, but for a change that survives restarts: when the store has it. */
 void reply_done(struct request *r, int status);
+/* When the store has got so far; body is taken, NULL: none. */
+void reply_when(struct request *r, struct store_wait wait, int status, json_t *body);
 /* Takes the contents of body, not the buffer. type NULL: without a body. */
 void reply_bytes(struct request *r, int status, const char *type, struct evbuffer *body);
 void reply_header(struct request *r, const char *name, const char *value);

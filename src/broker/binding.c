@@ -170,6 +170,16 @@ drop(struct binding *b)
 	free(b);
 }
 
+struct binding *
+binding_find_id(const struct exchange *source, uint64_t hash, uint64_t id)
+{
+	struct bucket_node *n = buckets_first(&source->identities, hash);
+
+	while (n != NULL && container_of(n, struct binding, identity)->id != id)
+		n = buckets_next(n);
+	return n != NULL ? container_of(n, struct binding, identity) : NULL;
+}
+
 bool
 binding_exists(const struct exchange *source, const struct queue *q, const struct exchange *x,
     struct span key, const struct table *arguments)

@@ -45,6 +45,8 @@ const struct error *binding_add(struct exchange *source, struct queue *q, struct
 const struct error *binding_restore(struct exchange *source, struct queue *q, struct exchange *x, struct span key,
     const struct table *arguments, uint64_t id) MUSTUSE;
 bool binding_is_durable(const struct binding *b);	/* both ends are */
+/* Of the one with this identity hash and id; NULL: there is none any more. */
+struct binding *binding_find_id(const struct exchange *source, uint64_t identity, uint64_t id);
 bool binding_exists(const struct exchange *source, const struct queue *q, const struct exchange *x, struct span key,
     const struct table *arguments);
 /* Unbinding what is not bound is fine. The source, if auto-delete and now unbound, is gone afterwards. */

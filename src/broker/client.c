@@ -178,9 +178,17 @@ client_find(const struct broker *b, struct span name)
 {
 	char text[CLIENT_NAME];
 	struct client *c;
+	size_t i = 0;
+	unsigned port = 0;
 
+	/* the peer's port stands before the arrow: most clients have another */
+	while (i < name.n && name.p[i] != ' ')
+		i++;
+	for (unsigned digit = 1;
+	     i > 0 && name.p[i - 1] >= '0' && name.p[i - 1] <= '9' && digit < 100000; digit *= 10)
+		port += (unsigned)(name.p[--i] - '0') * digit;
 	TAILQ_FOREACH (c, &b->clients, link) {
-		if (span_is(name, client_name(c, text)))
+		if (c->peer_port == port && span_is(name, client_name(c, text)))
 			break;
 	}
 	return c;

@@ -99,7 +99,7 @@ session_consume(
 		.prefix_len = (uint16_t)spec->prefix.n };
 	memcpy(k->prefix, spec->prefix.p, spec->prefix.n);
 	k->timeout_ms = spec->has_timeout ? spec->timeout_ms : consumer_timeout_of(q);
-	k->limit = s->prefetch;
+	k->limit = k->prefetch = s->prefetch;
 	if (k->limit == 0 && !k->no_ack) {
 		k->limit = s->broker->cfg->unacknowledged;
 		k->is_own_limit = true;

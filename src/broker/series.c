@@ -69,16 +69,20 @@ static const struct series_type {
 	const uint16_t *field; /* offsets in the object */
 	uint16_t fields;
 	uint16_t own; /* offset of the series */
+	uint16_t
+	    time; /* so many fields at the end only measure time: they change while nothing happens */
 } types[SERIES_KINDS] = {
-	[SERIES_QUEUE] = { queue_fields, COUNT_OF(queue_fields), offsetof(struct queue, series) },
+	[SERIES_QUEUE] = { queue_fields, COUNT_OF(queue_fields), offsetof(struct queue, series),
+	    1 },
 	[SERIES_EXCHANGE] = { exchange_fields, COUNT_OF(exchange_fields),
-	    offsetof(struct exchange, series) },
+	    offsetof(struct exchange, series), 0 },
 	[SERIES_CHANNEL] = { channel_fields, COUNT_OF(channel_fields),
-	    offsetof(struct session, series) },
+	    offsetof(struct session, series), 0 },
 	[SERIES_CONNECTION] = { connection_fields, COUNT_OF(connection_fields),
-	    offsetof(struct client, series) },
-	[SERIES_VHOST] = { vhost_fields, COUNT_OF(vhost_fields), offsetof(struct vhost, series) },
-	[SERIES_NODE] = { node_fields, COUNT_OF(node_fields), offsetof(struct broker, node) },
+	    offsetof(struct client, series), 0 },
+	[SERIES_VHOST] = { vhost_fields, COUNT_OF(vhost_fields), offsetof(struct vhost, series),
+	    0 },
+	[SERIES_NODE] = { node_fields, COUNT_OF(node_fields), offsetof(struct broker, node), 0 },
 };
 
 static const struct series_type *
@@ -192,13 +196,14 @@ value_now(const struct series *s, unsigned i)
 	return v;
 }
 
+/* In one of its first fields, since the last point. */
 static bool
-is_changed(const struct series *s)
+is_changed(const struct series *s, unsigned fields)
 {
 	unsigned n = count_of(s);
 	const struct point *last = n > 0 ? point_at(s, n - 1) : NULL;
 
-	for (unsigned i = 0; i < type_of(s)->fields; i++) {
+	for (unsigned i = 0; i < fields; i++) {
 		if (value_now(s, i) != (last != NULL ? last->value[i] : 0))
 			return true;
 	}
@@ -221,18 +226,19 @@ static void
 visit(struct series_list *l, struct series *s, uint64_t now_ms)
 {
 	bool was_there = s->is_old && s->points == NULL;
+	const struct series_type *t = type_of(s);
 	struct point *p;
 
 	fetch(s);
 	drop_old(l, s, now_ms);
-	if (is_changed(s)) {
+	if (!was_there && is_changed(s, t->fields - t->time))
+		s->changed_ms = now_ms;
+	if (is_changed(s, t->fields)) {
 		p = point_new(l, s);
 		p->at_ms = now_ms;
 		p->before_ms = was_there ? now_ms : s->visited_ms;
-		for (unsigned i = 0; i < type_of(s)->fields; i++)
+		for (unsigned i = 0; i < t->fields; i++)
 			p->value[i] = value_now(s, i);
-		if (!was_there)
-			s->changed_ms = now_ms;
 	}
 	s->visited_ms = now_ms;
 }
@@ -440,7 +446,8 @@ series_idle_since(const struct series *s, uint64_t now_ms)
 {
 	bool was_there = s->is_old && s->points == NULL;
 
-	if ((!was_there && is_changed(s)) || now_ms < s->changed_ms + SETTLED_MS)
+	if ((!was_there && is_changed(s, type_of(s)->fields - type_of(s)->time)) ||
+	    now_ms < s->changed_ms + SETTLED_MS)
 		return 0;
 	return s->changed_ms;
 }

@@ -117,6 +117,7 @@ struct consumer {
 	struct session *session;
 	struct queue *queue;		/* borrowed; one that was deleted until we are cancelled, then NULL */
 	uint32_t unacked, limit;	/* limit 0: none */
+	uint32_t prefetch;		/* what was asked for, which need not be the limit */
 	uint64_t timeout_ms;		/* how long it may hold a delivery; 0: for ever */
 	int32_t priority;
 	bool no_ack, exclusive, is_cancelled;

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "mgmt/binding_doc.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "broker/broker.h"
+#include "broker/queue.h"
+#include "broker/table.h"
+#include "broker/vhost.h"
+#include "mgmt/table_out.h"
+
+/* ---- the key of its properties ---- */
+
+/* FNV-1a. Of arguments the sum over the fields, for their order means nothing. */
+static uint32_t
+hash_arguments(const struct table *t)
+{
+	struct span raw = table_span(t);
+	size_t at = 0, from = 0;
+	uint64_t sum = 0;
+	struct field f;
+
+	while (table_next(raw, &at, &f)) {
+		uint64_t h = UINT64_C(14695981039346656037);
+
+		for (; from < at; from++)
+			h = (h ^ raw.p[from]) * UINT64_C(1099511628211);
+		sum += h;
+	}
+	return (uint32_t)(sum ^ sum >> 32);
+}
+
+static char *
+put_hash(char *to, uint32_t hash)
+{
+	static const char digits[] =
+	    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+	for (int shift = 26; shift >= -4; shift -= 6)
+		*to++ = digits[(shift >= 0 ? hash >> shift : hash << -shift) & 63];
+	return to;
+}
+
+static char *
+put_key(char *to, struct span key)
+{
+	static const char plain[] = "-._", hex[] = "0123456789ABCDEF";
+
+	for (size_t i = 0; i < key.n; i++) {
+		uint8_t c = key.p[i];
+
+		if ((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+		    (c != 0 && strchr(plain, c) != NULL)) {
+			*to++ = (char)c;
+		} else if (c == ' ') {
+			*to++ = '+';
+		} else {
+			*to++ = '%';
+			*to++ = hex[c >> 4];
+			*to++ = hex[c & 15];
+		}
+	}
+	return to;
+}
+
+const char *
+binding_properties_key(const struct binding_view *v, char buf[PROPERTIES_KEY])
+{
+	char *to = put_key(buf, v->key);
+
+	if (v->arguments != NULL || v->key.n == 0)
+		*to++ = '~';
+	if (v->arguments != NULL)
+		to = put_hash(to, hash_arguments(v->arguments));
+	*to = '\0';
+	return buf;
+}
+
+struct binding *
+binding_by_properties(const struct exchange *source, const struct queue *q,
+    const struct exchange *x, struct span props)
+{
+	struct binding *b = LIST_FIRST(q != NULL ? &q->bindings : &x->inbound);
+	struct binding_view v;
+	char buf[PROPERTIES_KEY];
+
+	for (; b != NULL; b = LIST_NEXT(b, target_link)) {
+		/* a key never becomes shorter */
+		if (b->source != source || b->key_len > props.n)
+			continue;
+		v = binding_view(b);
+		if (span_is(props, binding_properties_key(&v, buf)))
+			break;
+	}
+	return b;
+}
+
+/* ---- the document ---- */
+
+struct binding_view
+binding_view(const struct binding *b)
+{
+	return (
+	    struct binding_view){ b->source, b->queue, b->exchange, binding_key(b), b->arguments };
+}
+
+struct binding_view
+binding_view_default(const struct queue *q)
+{
+	return (struct binding_view){ q->vhost->default_exchange, q, NULL,
+		span_of(q->name, q->name_len), NULL };
+}
+
+static struct span
+exchange_span(const struct exchange *x)
+{
+	return span_of(x->name, x->name_len);
+}
+
+static struct span
+destination(const struct binding_view *v)
+{
+	return v->queue != NULL ? span_of(v->queue->name, v->queue->name_len)
+	                        : exchange_span(v->exchange);
+}
+
+void
+binding_write(const struct doc *d, void *view)
+{
+	const struct binding_view *v = view;
+	struct json_out *o = d->out;
+	char key[PROPERTIES_KEY];
+
+	out_begin(o, '{');
+	OUT_SPAN(o, "source", exchange_span(v->source));
+	OUT_TEXT(o, "vhost", v->source->vhost->name);
+	OUT_SPAN(o, "destination", destination(v));
+	OUT_TEXT(o, "destination_type", v->queue != NULL ? "queue" : "exchange");
+	OUT_SPAN(o, "routing_key", v->key);
+	OUT_PUT(o, "arguments", out_table, table_span(v->arguments));
+	OUT_TEXT(o, "properties_key", binding_properties_key(v, key));
+	out_end(o, '}');
+}
+
+/* ---- the lists ---- */
+
+static char *
+put_name(char *to, struct span name)
+{
+	if (name.n > 0)
+		memcpy(to, name.p, name.n);
+	to[name.n] = '\0';
+	return to + name.n + 1;
+}
+
+static void
+add(struct listing *l, const struct row_id *id, struct binding_view v)
+{
+	char order[4 * 256 + 2], *to = order;
+
+	to = put_name(to, span_str(v.source->vhost->name));
+	to = put_name(to, exchange_span(v.source));
+	to = put_name(to, destination(&v));
+	*to++ = v.queue != NULL ? 'q' : 'e';
+	to = put_name(to, v.key);
+	listing_add(l, id, v.key, span_of(order, (size_t)(to - order)), &v);
+}
+
+/* Its row is that of its source, in which it is found by identity and id. */
+static void
+add_binding(struct listing *l, const struct scope *scope, const struct binding *b)
+{
+	const struct vhost *vh = b->source->vhost;
+	struct row_id id = { .object = series_ref(&vh->broker->series, &b->source->series),
+		.a = b->identity.hash,
+		.b = b->id };
+
+	if (scope_sees(scope, vh) && (scope->peer == NULL || scope->peer == &b->source->series))
+		add(l, &id, binding_view(b));
+}
+
+static void
+add_default(struct listing *l, const struct scope *scope, const struct queue *q, struct row_id id)
+{
+	if (q->vhost == NULL || !scope_sees(scope, q->vhost))
+		return;
+	if (scope->peer == NULL || scope->peer == &q->vhost->default_exchange->series)
+		add(l, &id, binding_view_default(q));
+}
+
+/* a: 0 for a queue's binding by its name. */
+static void *
+find_binding(const struct scope *scope, void *object, const struct row_id *id)
+{
+	static struct binding_view found; /* core thread only */
+	const struct binding *b;
+
+	if (id->b == 0) {
+		const struct queue *q = object;
+
+		if (q->vhost == NULL || !scope_sees(scope, q->vhost))
+			return NULL;
+		found = binding_view_default(q);
+		return &found;
+	}
+	b = binding_find_id(object, id->a, id->b);
+	if (b == NULL || !scope_sees(scope, b->source->vhost))
+		return NULL;
+	found = binding_view(b);
+	return &found;
+}
+
+static void
+collect_queue(struct listing *l, const struct scope *scope, void *object, struct row_id id)
+{
+	const struct queue *q = object;
+	const struct binding *b;
+
+	add_default(l, scope, q, id);
+	LIST_FOREACH (b, &q->bindings, target_link)
+		add_binding(l, scope, b);
+}
+
+static void
+collect_default(struct listing *l, const struct scope *scope, void *object, struct row_id id)
+{
+	add_default(l, scope, object, id);
+}
+
+static void
+collect_source(struct listing *l, const struct scope *scope, void *object, struct row_id id UNUSED)
+{
+	const struct exchange *x = object;
+	const struct binding *b;
+
+	LIST_FOREACH (b, &x->bindings, source_link)
+		add_binding(l, scope, b);
+}
+
+static void
+collect_destination(
+    struct listing *l, const struct scope *scope, void *object, struct row_id id UNUSED)
+{
+	const struct exchange *x = object;
+	const struct binding *b;
+
+	LIST_FOREACH (b, &x->inbound, target_link)
+		add_binding(l, scope, b);
+}
+
+/* Bindings between exchanges are met with their destination, others with their queue. */
+static void
+collect_any(struct listing *l, const struct scope *scope, void *object, struct row_id id)
+{
+	const struct series *s = series_find(listing_series(l), id.object);
+
+	if (s->kind == SERIES_QUEUE)
+		collect_queue(l, scope, object, id);
+	else
+		collect_destination(l, scope, object, id);
+}
+
+#define BINDINGS(walked, other, how)                                              \
+	{                                                                         \
+		.kinds = { walked, other }, .collect = how, .find = find_binding, \
+		.write = binding_write                                            \
+	}
+const struct listing_source binding_list = BINDINGS(SERIES_QUEUE, SERIES_EXCHANGE, collect_any);
+const struct listing_source queue_binding_list =
+    BINDINGS(SERIES_QUEUE, SERIES_QUEUE, collect_queue);
+const struct listing_source source_binding_list =
+    BINDINGS(SERIES_EXCHANGE, SERIES_EXCHANGE, collect_source);
+const struct listing_source destination_binding_list =
+    BINDINGS(SERIES_EXCHANGE, SERIES_EXCHANGE, collect_destination);
+const struct listing_source default_binding_list =
+    BINDINGS(SERIES_QUEUE, SERIES_QUEUE, collect_default);

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "mgmt/exchange_doc.h"
+
+#include <string.h>
+
+#include "broker/exchange.h"
+#include "broker/table.h"
+#include "broker/vhost.h"
+#include "mgmt/table_out.h"
+
+static void
+write_exchange(const struct doc *d, void *item)
+{
+	const struct exchange *x = item;
+	struct json_out *o = d->out;
+
+	out_begin(o, '{');
+	OUT_PUT(o, "arguments", out_table, table_span(x->arguments));
+	OUT_TRUTH(o, "auto_delete", x->auto_delete);
+	OUT_TRUTH(o, "durable", x->durable);
+	OUT_TRUTH(o, "internal", x->internal);
+	if (!d->no_stats || d->is_single)
+		out_exchange_stats(d, &x->series, &x->stats);
+	OUT_SPAN(o, "name", span_of(x->name, x->name_len));
+	OUT_TEXT(o, "type", exchange_type_name(x->type));
+	OUT_TEXT(o, "vhost", x->vhost->name);
+	if (d->is_single) {
+		OUT_PUT(o, "incoming", out_raw, SPAN_LIT("[]"));
+		OUT_PUT(o, "outgoing", out_raw, SPAN_LIT("[]"));
+	}
+	out_end(o, '}');
+}
+
+static void *
+find_exchange(const struct scope *scope, void *object, const struct row_id *id UNUSED)
+{
+	struct exchange *x = object;
+
+	return scope_sees(scope, x->vhost) ? x : NULL;
+}
+
+static void
+collect_exchange(struct listing *l, const struct scope *scope, void *object, struct row_id id)
+{
+	struct exchange *x = find_exchange(scope, object, &id);
+	char order[2 * 256];
+	size_t n;
+
+	if (x == NULL)
+		return;
+	n = strlen(x->vhost->name) + 1;
+	memcpy(order, x->vhost->name, n);
+	memcpy(order + n, x->name, x->name_len);
+	listing_add(l, &id, span_of(x->name, x->name_len), span_of(order, n + x->name_len), x);
+}
+
+const struct listing_source exchange_list = {
+	.kinds = { SERIES_EXCHANGE, SERIES_EXCHANGE },
+	.is_paged = true,
+	.collect = collect_exchange,
+	.find = find_exchange,
+	.write = write_exchange,
+};

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Messages as JSON, both ways. */
+#ifndef MGMT_MESSAGE_H
+#define MGMT_MESSAGE_H
+
+#include <jansson.h>
+
+#include "base/attr.h"
+#include "base/bytes.h"
+#include "broker/session.h"
+
+struct json_out;
+struct msg;
+
+/* From {"properties", "payload", "payload_encoding"} of `body`, which has all of them, for this exchange and key (at most 255
+ * bytes each). NULL: *problem is what RabbitMQ gives as the reason (a JSON value, owned). */
+struct msg *message_of_json(const json_t *body, struct span exchange, struct span key, json_t **problem) MUSTUSE;
+
+/* How a payload is shown: as it is where it is UTF-8, or always as base64; cut to so many bytes. */
+struct payload_form {
+	bool base64;
+	uint64_t truncate; /* UINT64_MAX: not */
+};
+
+/* {payload, payload_bytes, payload_encoding, redelivered, exchange, routing_key, message_count, properties}. count: where it
+ * is shown in a header, how often it came back; -1: it is not. */
+void message_write(struct json_out *o, const struct entry *e, uint32_t left, int64_t count, const struct payload_form *form);
+
+#endif

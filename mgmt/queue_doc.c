@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The fields are RabbitMQ's, but for those that say something of Erlang's processes. */
+#include "mgmt/queue_doc.h"
+
+#include <string.h>
+
+#include "base/config.h"
+#include "broker/broker.h"
+#include "broker/queue.h"
+#include "broker/queue_sums.h"
+#include "broker/single_active.h"
+#include "broker/table.h"
+#include "broker/vhost.h"
+#include "mgmt/client_doc.h"
+#include "mgmt/consumer_doc.h"
+#include "mgmt/table_out.h"
+#include "mgmt/mgmt_priv.h"
+
+/* ---- what it is ---- */
+
+static void
+put_definition(const struct doc *d, const struct queue *q)
+{
+	struct json_out *o = d->out;
+
+	OUT_PUT(o, "arguments", out_table, table_span(q->arguments));
+	OUT_TRUTH(o, "auto_delete", q->auto_delete);
+	OUT_TRUTH(o, "durable", q->durable);
+	OUT_TRUTH(o, "exclusive", q->exclusive);
+	OUT_SPAN(o, "name", span_of(q->name, q->name_len));
+	OUT_TEXT(o, "node", d->m->cfg->node_name);
+	OUT_TEXT(o, "type", q->quorum != NULL ? "quorum" : "classic");
+	OUT_TEXT(o, "vhost", q->vhost->name);
+}
+
+static void
+put_nodes(struct json_out *o, const char *node)
+{
+	out_begin(o, '[');
+	out_text(o, span_str(node));
+	out_end(o, ']');
+}
+
+/* This node is all of a quorum queue's. */
+static void
+put_members(const struct doc *d)
+{
+	const char *node = d->m->cfg->node_name;
+
+	OUT_TEXT(d->out, "leader", node);
+	OUT_PUT(d->out, "members", put_nodes, node);
+	OUT_PUT(d->out, "online", put_nodes, node);
+}
+
+static void
+put_policies(struct json_out *o)
+{
+	OUT_NULL(o, "policy");
+	OUT_NULL(o, "operator_policy");
+	if (out_key(o, "effective_policy_definition")) {
+		out_begin(o, '{');
+		out_end(o, '}');
+	}
+}
+
+/* ---- what it holds and does ---- */
+
+static void
+put_sums(struct json_out *o, const struct queue *q)
+{
+	struct queue_sums s;
+
+	queue_sum(q, &s);
+	OUT_INT(o, "memory", s.memory);
+	OUT_INT(o, "message_bytes_paged_out", s.unread_bytes);
+	OUT_INT(o, "message_bytes_persistent", s.persistent_bytes);
+	OUT_INT(o, "message_bytes_ram", s.bytes_ram);
+	OUT_INT(o, "messages_paged_out", s.unread);
+	OUT_INT(o, "messages_persistent", s.persistent);
+	OUT_INT(o, "messages_ram", s.ready_ram + q->unacked);
+	OUT_INT(o, "messages_ready_ram", s.ready_ram);
+	if (!out_key(o, "head_message_timestamp"))
+		return;
+	if (s.has_head_time)
+		out_uint(o, s.head_time);
+	else
+		out_null(o);
+}
+
+static void
+put_tag(struct json_out *o, const struct consumer *k)
+{
+	if (k != NULL)
+		out_text(o, consumer_tag(k));
+	else
+		out_null(o);
+}
+
+static void
+put_capacity(struct json_out *o, struct queue *q, uint64_t now_ms)
+{
+	double share = queue_capacity(q, now_ms);
+
+	if (q->consumer_count == 0)
+		out_uint(o, 0);
+	else
+		out_number(o, share);
+}
+
+static void
+put_consumers(const struct doc *d, struct queue *q)
+{
+	struct json_out *o = d->out;
+
+	OUT_INT(o, "consumers", q->consumer_count);
+	if (out_key(o, "consumer_capacity"))
+		put_capacity(o, q, d->now_ms);
+	if (out_key(o, "consumer_utilisation"))
+		put_capacity(o, q, d->now_ms);
+	OUT_PUT(o, "exclusive_consumer_tag", put_tag, q->exclusive_consumer);
+	OUT_PUT(
+	    o, "single_active_consumer_tag", put_tag, q->single != NULL ? q->single->active : NULL);
+}
+
+static void
+put_state(const struct doc *d, struct queue *q)
+{
+	struct json_out *o = d->out;
+
+	put_policies(o);
+	out_depth(d, &q->series, &q->ready, &q->unacked);
+	OUT_INT(o, "message_bytes", q->ready_bytes + q->unacked_bytes);
+	OUT_INT(o, "message_bytes_ready", q->ready_bytes);
+	OUT_INT(o, "message_bytes_unacknowledged", q->unacked_bytes);
+	OUT_INT(o, "messages_unacknowledged_ram", q->unacked);
+	put_sums(o, q);
+	put_consumers(d, q);
+	out_queue_stats(d, &q->series, &q->stats);
+	out_idle_since(d, &q->series);
+	OUT_TEXT(o, "state", "running");
+}
+
+/* Too much for lists. */
+static void
+put_details(const struct doc *d, const struct queue *q)
+{
+	const struct consumer *k;
+
+	if (out_key(d->out, "consumer_details")) {
+		out_begin(d->out, '[');
+		TAILQ_FOREACH (k, &q->consumers, queue_link)
+			consumer_write(d, k);
+		out_end(d->out, ']');
+	}
+	if (q->owner != NULL && out_key(d->out, "owner_pid_details"))
+		client_write_brief(d->out, q->owner);
+	OUT_PUT(d->out, "deliveries", out_raw, SPAN_LIT("[]"));
+	OUT_PUT(d->out, "incoming", out_raw, SPAN_LIT("[]"));
+}
+
+static void
+write_queue(const struct doc *d, void *item)
+{
+	struct queue *q = item;
+
+	out_begin(d->out, '{');
+	put_definition(d, q);
+	if (q->quorum != NULL)
+		put_members(d);
+	if (!d->no_stats || d->is_single) {
+		put_state(d, q);
+	} else if (d->totals) {
+		OUT_INT(d->out, "messages", q->ready + q->unacked);
+		OUT_INT(d->out, "messages_ready", q->ready);
+		OUT_INT(d->out, "messages_unacknowledged", q->unacked);
+		OUT_TEXT(d->out, "state", "running");
+	} else {
+		OUT_TEXT(d->out, "state", "live");
+	}
+	if (d->is_single)
+		put_details(d, q);
+	out_end(d->out, '}');
+}
+
+/* ---- the list ---- */
+
+static void *
+find_queue(const struct scope *scope, void *object, const struct row_id *id UNUSED)
+{
+	struct queue *q = object;
+
+	return scope_sees(scope, q->vhost) ? q : NULL;
+}
+
+static void
+collect_queue(struct listing *l, const struct scope *scope, void *object, struct row_id id)
+{
+	struct queue *q = find_queue(scope, object, &id);
+	char order[2 * 256];
+	size_t n;
+
+	if (q == NULL)
+		return;
+	n = strlen(q->vhost->name) + 1;
+	memcpy(order, q->vhost->name, n);
+	memcpy(order + n, q->name, q->name_len);
+	listing_add(l, &id, span_of(q->name, q->name_len), span_of(order, n + q->name_len), q);
+}
+
+const struct listing_source queue_list = {
+	.kinds = { SERIES_QUEUE, SERIES_QUEUE },
+	.is_paged = true,
+	.collect = collect_queue,
+	.find = find_queue,
+	.write = write_queue,
+};
