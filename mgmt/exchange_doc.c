@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "broker/exchange.h"
+#include "broker/policy.h"
 #include "broker/table.h"
 #include "broker/vhost.h"
 #include "mgmt/table_out.h"
@@ -22,6 +23,8 @@ write_exchange(const struct doc *d, void *item)
 	if (!d->no_stats || d->is_single)
 		out_exchange_stats(d, &x->series, &x->stats);
 	OUT_SPAN(o, "name", span_of(x->name, x->name_len));
+	if (x->policy[POLICY_USER] != NULL)
+		OUT_TEXT(o, "policy", x->policy[POLICY_USER]->name);
 	OUT_TEXT(o, "type", exchange_type_name(x->type));
 	OUT_TEXT(o, "vhost", x->vhost->name);
 	if (d->is_single) {

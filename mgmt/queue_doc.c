@@ -6,6 +6,7 @@
 
 #include "base/config.h"
 #include "broker/broker.h"
+#include "broker/policy.h"
 #include "broker/queue.h"
 #include "broker/queue_sums.h"
 #include "broker/single_active.h"
@@ -53,14 +54,27 @@ put_members(const struct doc *d)
 }
 
 static void
-put_policies(struct json_out *o)
+put_policy(struct json_out *o, const struct policy *p)
 {
-	OUT_NULL(o, "policy");
-	OUT_NULL(o, "operator_policy");
-	if (out_key(o, "effective_policy_definition")) {
-		out_begin(o, '{');
-		out_end(o, '}');
-	}
+	if (p != NULL)
+		out_text(o, span_str(p->name));
+	else
+		out_null(o);
+}
+
+static void
+put_policies(struct json_out *o, const struct queue *q)
+{
+	struct table *all = NULL;
+
+	OUT_PUT(o, "policy", put_policy, q->policy[POLICY_USER]);
+	OUT_PUT(o, "operator_policy", put_policy, q->policy[POLICY_OPERATOR]);
+	if (!out_key(o, "effective_policy_definition"))
+		return;
+	/* without memory for it none is shown */
+	(void)!policy_effective(q->policy, &all);
+	out_table(o, table_span(all));
+	table_free(&all);
 }
 
 /* ---- what it holds and does ---- */
@@ -127,7 +141,7 @@ put_state(const struct doc *d, struct queue *q)
 {
 	struct json_out *o = d->out;
 
-	put_policies(o);
+	put_policies(o, q);
 	out_depth(d, &q->series, &q->ready, &q->unacked);
 	OUT_INT(o, "message_bytes", q->ready_bytes + q->unacked_bytes);
 	OUT_INT(o, "message_bytes_ready", q->ready_bytes);
