@@ -165,9 +165,3 @@ route_queue_actions(struct request *r)
 	else
 		reply_bad(r, "unknown action '%.*s'", SPAN_FMT(action));
 }
-
-void
-route_rebalance(struct request *r)
-{
-	reply_empty(r, 204); /* all queues are on this node */
-}
