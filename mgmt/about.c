@@ -46,11 +46,11 @@ void
 about_put_churn(const struct mgmt *m, json_t *o)
 {
 	for (size_t i = 0; i < COUNT_OF(churn); i++) {
-		uint64_t count;
+		const uint64_t *count =
+		    (const void *)((const char *)&m->broker->stats + churn[i].field);
 
-		memcpy(&count, (const char *)&m->broker->stats + churn[i].field, sizeof count);
-		json_put_counter(
-		    o, churn[i].name, count, rates_of(&m->rates, churn[i].field, m->loop->now_ms));
+		json_put_counter(o, churn[i].name, *count,
+		    series_rate(&m->broker->node, count, m->loop->now_ms));
 	}
 }
 

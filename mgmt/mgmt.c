@@ -62,7 +62,6 @@ mgmt_start(struct loop *l, struct broker *b, const struct config *cfg,
 	m->sessions = web_sessions_new(b);
 	name_cluster(b);
 	m->http = http_new(l, on_request, m);
-	rates_init(&m->rates, b, l->wheel, l->now_ms);
 	series_start(b);
 	for (uint32_t i = 0; i < cfg->management_listen.count; i++) {
 		if (http_listen(
@@ -110,7 +109,6 @@ mgmt_stop(struct mgmt **mp)
 	listings_stop(m);
 	pulls_stop(m);
 	requests_stop(m);
-	rates_fini(&m->rates);
 	series_stop(m->broker);
 	http_free(&m->http);
 	web_sessions_free(&m->sessions);

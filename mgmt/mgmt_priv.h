@@ -5,7 +5,6 @@
 
 #include "mgmt/mgmt.h"
 #include "mgmt/nodes.h"
-#include "mgmt/rates.h"
 #include "mgmt/request.h"
 
 struct http;
@@ -18,7 +17,6 @@ struct mgmt {
 	const struct config *cfg;
 	struct mgmt_node_info node;
 	struct http *http; /* owned */
-	struct rates rates;
 	struct node_samples node_samples;
 	struct web_sessions *sessions; /* owned */
 	struct request_list deferred; /* owned: all whose answers come later */

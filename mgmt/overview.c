@@ -15,92 +15,10 @@
 #include "mgmt/http.h"
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/request.h"
+#include "mgmt/totals.h"
 #include "net/loop.h"
 #include "net/transport.h"
 #include "store/store.h"
-
-#define STAT(name) offsetof(struct broker_stats, name)
-
-/* Counters under the names that RabbitMQ gives them: in message_stats, and in churn_rates. */
-static const struct shown {
-	const char *name;
-	size_t field;
-} message_counters[] = {
-	{ "publish", STAT(publish) },
-	{ "confirm", STAT(confirm) },
-	{ "return_unroutable", STAT(return_unroutable) },
-	{ "drop_unroutable", STAT(drop_unroutable) },
-	{ "deliver", STAT(deliver) },
-	{ "deliver_no_ack", STAT(deliver_no_ack) },
-	{ "get", STAT(get) },
-	{ "get_no_ack", STAT(get_no_ack) },
-	{ "get_empty", STAT(get_empty) },
-	{ "ack", STAT(ack) },
-	{ "redeliver", STAT(redeliver) },
-}, deliver_get_parts[] = {
-	{ "deliver", STAT(deliver) },
-	{ "deliver_no_ack", STAT(deliver_no_ack) },
-	{ "get", STAT(get) },
-	{ "get_no_ack", STAT(get_no_ack) },
-};
-
-static uint64_t
-stat_of(const struct mgmt *m, size_t field)
-{
-	uint64_t v;
-
-	memcpy(&v, (const char *)&m->broker->stats + field, sizeof v);
-	return v;
-}
-
-static json_t *
-counters(const struct mgmt *m, const struct shown *list, size_t n)
-{
-	json_t *o = json_object();
-
-	for (size_t i = 0; i < n; i++)
-		json_put_counter(o, list[i].name, stat_of(m, list[i].field),
-		    rates_of(&m->rates, list[i].field, m->loop->now_ms));
-	return o;
-}
-
-static json_t *
-message_stats(const struct mgmt *m)
-{
-	json_t *o = counters(m, message_counters, COUNT_OF(message_counters));
-	uint64_t count = 0;
-	double rate = 0;
-
-	for (size_t i = 0; i < COUNT_OF(deliver_get_parts); i++) {
-		count += stat_of(m, deliver_get_parts[i].field);
-		rate += rates_of(&m->rates, deliver_get_parts[i].field, m->loop->now_ms);
-	}
-	json_put_counter(o, "deliver_get", count, rate);
-	return o;
-}
-
-static json_t *
-queue_totals(const struct mgmt *m)
-{
-	const struct broker_stats *s = &m->broker->stats;
-	double ready = rates_of(&m->rates, STAT(messages_ready), m->loop->now_ms);
-	double unacked = rates_of(&m->rates, STAT(messages_unacknowledged), m->loop->now_ms);
-	json_t *o = json_object();
-
-	json_put_counter(
-	    o, "messages", s->messages_ready + s->messages_unacknowledged, ready + unacked);
-	json_put_counter(o, "messages_ready", s->messages_ready, ready);
-	json_put_counter(o, "messages_unacknowledged", s->messages_unacknowledged, unacked);
-	return o;
-}
-
-static json_t *
-object_totals(const struct broker_stats *s)
-{
-	return json_pack("{s:I, s:I, s:I, s:I, s:I}", "channels", (json_int_t)s->channels,
-	    "connections", (json_int_t)s->connections, "consumers", (json_int_t)s->consumers,
-	    "exchanges", (json_int_t)s->exchanges, "queues", (json_int_t)s->queues);
-}
 
 /* --- what Hermes says of itself ------------------------------------------------------------------- */
 
@@ -193,7 +111,11 @@ route_overview(struct request *r)
 {
 	const struct mgmt *m = r->m;
 	const struct config *cfg = m->cfg;
-	json_t *o = json_object(), *churn;
+	json_t *o, *churn, *totals = totals_of(r);
+
+	if (totals == NULL)
+		return;
+	o = json_object();
 
 	json_put(o, "management_version", json_string(cfg->compat_version));
 	json_put(o, "rates_mode", json_string("basic"));
@@ -208,12 +130,11 @@ route_overview(struct request *r)
 	json_put(o, "erlang_full_version", json_string("none"));
 	json_put(o, "disable_stats", json_false());
 	json_put(o, "enable_queue_totals", json_true());
-	json_put(o, "message_stats", message_stats(m));
 	churn = json_object();
 	about_put_churn(m, churn);
 	json_put(o, "churn_rates", churn);
-	json_put(o, "queue_totals", queue_totals(m));
-	json_put(o, "object_totals", object_totals(&m->broker->stats));
+	(void)json_object_update(o, totals);
+	json_decref(totals);
 	json_put(o, "statistics_db_event_queue", json_integer(0));
 	json_put(o, "node", json_string(cfg->node_name));
 	json_put(o, "listeners", about_listeners(m));

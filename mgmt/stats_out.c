@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mgmt/stats_out.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 #include "mgmt/request.h"
 #include "net/loop.h"
 
-enum { SAMPLES_MAX = SERIES_KEPT_MS / 1000 + 1 };
+enum { SAMPLES_MAX = SERIES_KEPT_MS / 1000 + 1, PARTS_MAX = 4 };
 
 /* ---- what was asked ---- */
 
@@ -68,13 +69,13 @@ doc_init(struct doc *d, struct request *r)
 /* ---- counters ---- */
 
 static bool
-sum_at(const struct series *s, const uint64_t *const *parts, uint64_t at_ms, uint64_t *sum)
+sum_at(const struct counted *part, size_t parts, uint64_t at_ms, uint64_t *sum)
 {
 	uint64_t v;
 
 	*sum = 0;
-	for (; *parts != NULL; parts++) {
-		if (!series_at(s, *parts, at_ms, &v))
+	for (size_t i = 0; i < parts; i++) {
+		if (!series_at(part[i].series, part[i].counter, at_ms, &v))
 			return false;
 		*sum += v;
 	}
@@ -83,15 +84,15 @@ sum_at(const struct series *s, const uint64_t *const *parts, uint64_t at_ms, uin
 
 /* At whole multiples of the step, the newest first, as far back as anybody knows. */
 static void
-out_samples(const struct doc *d, const struct sample_range *range, const struct series *s,
-    const uint64_t *const *parts)
+out_samples(
+    const struct doc *d, const struct sample_range *range, const struct counted *part, size_t parts)
 {
 	uint64_t first = d->now_ms / range->incr_ms * range->incr_ms, at = first,
 	         value[SAMPLES_MAX];
 	uint64_t from = at > range->age_ms ? at - range->age_ms : 0, n = 0;
 	double all = 0, span_s;
 
-	while (n < SAMPLES_MAX && at >= from && sum_at(s, parts, at, &value[n])) {
+	while (n < SAMPLES_MAX && at >= from && sum_at(part, parts, at, &value[n])) {
 		all += (double)value[n++];
 		at -= range->incr_ms;
 	}
@@ -112,28 +113,43 @@ out_samples(const struct doc *d, const struct sample_range *range, const struct 
 }
 
 void
-out_counter(const struct doc *d, const char *name, const char *details, const struct sample_range *range,
-    const struct series *series, const uint64_t *const *parts)
+out_sum(const struct doc *d, const char *name, const char *details,
+    const struct sample_range *range, const struct counted *part, size_t parts)
 {
 	double rate = 0;
 	uint64_t sum = 0;
 
 	if (out_key_span(d->out, span_str(name))) {
-		for (unsigned i = 0; parts[i] != NULL; i++)
-			sum += *parts[i];
+		for (size_t i = 0; i < parts; i++)
+			sum += *part[i].counter;
 		out_uint(d->out, sum);
 	}
 	if (!out_key_span(d->out, span_str(details)))
 		return;
 	out_begin(d->out, '{');
 	if (out_key(d->out, "rate")) {
-		for (unsigned i = 0; parts[i] != NULL; i++)
-			rate += series_rate(series, parts[i], d->now_ms);
+		for (size_t i = 0; i < parts; i++)
+			rate += series_rate(part[i].series, part[i].counter, d->now_ms);
 		out_number(d->out, rate);
 	}
 	if (range->incr_ms > 0)
-		out_samples(d, range, series, parts);
+		out_samples(d, range, part, parts);
 	out_end(d->out, '}');
+}
+
+void
+out_counters(const struct doc *d, const char *name, const char *details,
+    const struct sample_range *range, const struct series *series, const uint64_t *const *counters)
+{
+	struct counted part[PARTS_MAX];
+	size_t n = 0;
+
+	while (counters[n] != NULL) {
+		assert(n < PARTS_MAX);
+		part[n] = (struct counted){ series, counters[n] };
+		n++;
+	}
+	out_sum(d, name, details, range, part, n);
 }
 
 #define MSG(name) OUT_COUNTER(d, #name, &d->msg_rates, series, &s->name)

@@ -33,11 +33,19 @@ struct doc {
 /* From the query. False: it was answered, with 400. */
 bool doc_init(struct doc *d, struct request *r) MUSTUSE;
 
-/* A counter, or several that are added up; NULL ends the list. */
+/* A counter of an object, and the series that knows what it was. */
+struct counted {
+	const struct series *series;
+	const uint64_t *counter;
+};
+/* Several of one object that are added up. */
 #define OUT_COUNTER(d, literal, range, series, ...) \
-	out_counter(d, literal, literal "_details", range, series, (const uint64_t *const[]){ __VA_ARGS__, NULL })
-void out_counter(const struct doc *d, const char *name, const char *details, const struct sample_range *range,
-    const struct series *series, const uint64_t *const *parts);
+	out_counters(d, literal, literal "_details", range, series, (const uint64_t *const[]){ __VA_ARGS__, NULL })
+void out_counters(const struct doc *d, const char *name, const char *details, const struct sample_range *range,
+    const struct series *series, const uint64_t *const *counters);
+/* Of several objects. */
+void out_sum(const struct doc *d, const char *name, const char *details, const struct sample_range *range,
+    const struct counted *part, size_t parts);
 
 /* "message_stats" of a channel or vhost; of a queue; of an exchange: left out where nothing has been counted. */
 void out_message_stats(const struct doc *d, const struct series *series, const struct message_stats *s);

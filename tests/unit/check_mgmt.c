@@ -259,23 +259,6 @@ START_TEST(overview_has_every_counter)
 }
 END_TEST
 
-START_TEST(rates)
-{
-	uint64_t now = l->now_ms;
-
-	ck_assert(rates_of(&m->rates, offsetof(struct broker_stats, publish), now) == 0.0);
-	b->stats.publish = 1000;
-	b->stats.messages_ready = 10;
-	(void)wheel_run(l->wheel, now + RATES_SAMPLE_MS, 100);
-	ck_assert(rates_of(&m->rates, offsetof(struct broker_stats, publish), now + 5000) == 200.0);
-	(void)wheel_run(l->wheel, now + 2 * RATES_SAMPLE_MS, 100);
-	b->stats.messages_ready = 0; /* falls by 10 from the sample of 5 s ago */
-	ck_assert(rates_of(&m->rates, offsetof(struct broker_stats, publish), now + 10000) == 0.0);
-	ck_assert(rates_of(&m->rates, offsetof(struct broker_stats, messages_ready), now + 10000) ==
-	          -2.0);
-}
-END_TEST
-
 START_TEST(health_tells_the_reason)
 {
 	const char *a;
@@ -815,7 +798,6 @@ main(void)
 	tcase_add_loop_test(http, requests, 0, (int)COUNT_OF(cases));
 	tcase_add_test(http, overview_counts_at_once);
 	tcase_add_test(http, overview_has_every_counter);
-	tcase_add_test(http, rates);
 	tcase_add_test(http, health_tells_the_reason);
 	tcase_add_test(http, keep_alive);
 	tcase_add_test(http, headers_and_bodies_are_bounded);
