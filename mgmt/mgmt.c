@@ -15,6 +15,7 @@
 #include "mgmt/http.h"
 #include "mgmt/listing.h"
 #include "mgmt/mgmt_priv.h"
+#include "mgmt/publish.h"
 #include "mgmt/pull.h"
 #include "mgmt/web_session.h"
 #include "mgmt/snapshot.h"
@@ -59,6 +60,7 @@ mgmt_start(struct loop *l, struct broker *b, const struct config *cfg,
 	TAILQ_INIT(&m->imports);
 	TAILQ_INIT(&m->listings.all);
 	TAILQ_INIT(&m->pulls);
+	TAILQ_INIT(&m->batches);
 	m->sessions = web_sessions_new(b);
 	name_cluster(b);
 	m->http = http_new(l, on_request, m);
@@ -91,9 +93,11 @@ mgmt_listener(const struct mgmt *m, unsigned i, struct transport_addr *out)
 bool
 mgmt_run(struct mgmt *m)
 {
+	bool more = batches_run(m);
+
 	requests_run(m);
 	pulls_run(m);
-	return imports_run(m);
+	return imports_run(m) || more;
 }
 
 void
@@ -108,6 +112,7 @@ mgmt_stop(struct mgmt **mp)
 	imports_stop(m);
 	listings_stop(m);
 	pulls_stop(m);
+	batches_stop(m);
 	requests_stop(m);
 	series_stop(m->broker);
 	http_free(&m->http);

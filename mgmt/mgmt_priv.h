@@ -26,6 +26,7 @@ struct mgmt {
 		uint32_t count;
 		struct wheel_node timer;
 	} listings;
+	TAILQ_HEAD(, batch) batches; /* owned (publish.c) */
 	TAILQ_HEAD(, pull) pulls; /* owned (pull.c) */
 	struct wheel_node pulls_timer;
 	uint32_t waiting;	      /* of them, for the store */

@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  * POST /api/exchanges/:vhost/:exchange/publish, and a batch of the same. The answer comes when a confirm would. */
+#include "mgmt/publish.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
 #include "broker/broker.h"
 #include "broker/error.h"
 #include "broker/publisher.h"
+#include "broker/user.h"
+#include "broker/vhost.h"
 #include "mgmt/acting.h"
 #include "mgmt/message.h"
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/request.h"
 
-enum { BATCH_MAX = 1000 };
+enum { BATCH_MAX = 1000, SLICE_US = 1500 };
 
 static const char *const needed[] = { "routing_key", "properties", "payload", "payload_encoding",
 	NULL };
@@ -76,8 +84,21 @@ route_publish(struct request *r)
 
 /* ---- batches ---- */
 
+/* Goes on turn by turn: the user and the vhost may go meanwhile. */
+struct batch {
+	TAILQ_ENTRY(batch) link;
+	struct request *r; /* borrowed: deferred, or we are within its handler */
+	struct client client;
+	struct user *user; /* one reference */
+	uint64_t vhost_id;
+	char *vhost, *exchange; /* owned */
+	size_t exchange_len;
+	struct publisher *publisher;
+	json_t *results;
+};
+
 static json_t *
-publish_item(struct publisher *p, const json_t *item, struct span exchange)
+publish_item(struct batch *b, const json_t *item)
 {
 	bool routed = false;
 	json_t *problem = NULL;
@@ -87,19 +108,110 @@ publish_item(struct publisher *p, const json_t *item, struct span exchange)
 			problem = json_sprintf("key_missing,%s", *name);
 	}
 	if (problem == NULL)
-		problem = publish(p, item, exchange, &routed);
+		problem =
+		    publish(b->publisher, item, span_of(b->exchange, b->exchange_len), &routed);
 	return problem != NULL ? json_pack("{s:b, s:o}", "routed", 0, "error", problem)
 	                       : json_pack("{s:b}", "routed", routed);
+}
+
+static bool
+may_go_on(const struct batch *b)
+{
+	const struct vhost *vh = vhost_find(b->client.broker, span_str(b->vhost));
+
+	return vh != NULL && vh->id == b->vhost_id && !b->user->is_deleted;
+}
+
+/* True: all of it was tried. */
+static bool
+publish_some(struct batch *b)
+{
+	const json_t *messages = json_object_get(b->r->body, "messages");
+	uint64_t until_us = clock_mono_us() + SLICE_US;
+	bool ok = may_go_on(b);
+	size_t i;
+
+	while ((i = json_array_size(b->results)) < json_array_size(messages)) {
+		(void)json_array_append_new(b->results,
+		    ok ? publish_item(b, json_array_get(messages, i))
+		       : json_pack("{s:b, s:s}", "routed", 0, "error", "vhost_or_user_not_found"));
+		if (clock_mono_us() >= until_us)
+			return i + 1 == json_array_size(messages);
+	}
+	return true;
+}
+
+static void
+batch_free(struct batch *b)
+{
+	publisher_free(&b->publisher);
+	user_unref(&b->user);
+	json_decref(b->results);
+	free(b->vhost);
+	free(b->exchange);
+	free(b);
+}
+
+static void
+finish(struct batch *b)
+{
+	struct store_wait wait = publisher_wait(b->publisher);
+	json_t *body = json_pack("{s:O}", "results", b->results);
+	struct request *r = b->r;
+
+	batch_free(b);
+	reply_when(r, wait, 200, body);
+}
+
+bool
+batches_run(struct mgmt *m)
+{
+	struct batch *b = TAILQ_FIRST(&m->batches);
+
+	if (b == NULL)
+		return false;
+	TAILQ_REMOVE(&m->batches, b, link);
+	if (publish_some(b))
+		finish(b);
+	else
+		TAILQ_INSERT_TAIL(&m->batches, b, link);
+	return !TAILQ_EMPTY(&m->batches);
+}
+
+void
+batches_stop(struct mgmt *m)
+{
+	struct batch *b;
+
+	while ((b = TAILQ_FIRST(&m->batches)) != NULL) {
+		TAILQ_REMOVE(&m->batches, b, link);
+		batch_free(b);
+	}
+}
+
+static struct batch *
+batch_new(struct request *r)
+{
+	struct batch *b = xcalloc(1, sizeof *b);
+	struct span exchange = exchange_arg(r, 1);
+
+	acting_client(&b->client, r);
+	b->r = r;
+	b->user = user_ref(r->user);
+	b->vhost = xstrdup(r->vhost->name);
+	b->vhost_id = r->vhost->id;
+	b->exchange = xstrndup(exchange.n > 0 ? (const char *)exchange.p : "", exchange.n);
+	b->exchange_len = exchange.n;
+	b->publisher = publisher_new(&b->client);
+	b->results = json_array();
+	return b;
 }
 
 void
 route_publish_batch(struct request *r)
 {
-	json_t *messages = json_object_get(r->body, "messages"), *results, *item;
-	struct store_wait wait;
-	struct publisher *p;
-	struct client client;
-	size_t i;
+	json_t *messages = json_object_get(r->body, "messages");
+	struct batch *b;
 
 	if (!json_is_array(messages) || json_array_size(messages) > BATCH_MAX) {
 		reply_bad(r, "messages is a list of at most %d", BATCH_MAX);
@@ -107,12 +219,11 @@ route_publish_batch(struct request *r)
 	}
 	if (!may_begin(r))
 		return;
-	results = json_array();
-	acting_client(&client, r);
-	p = publisher_new(&client);
-	json_array_foreach(messages, i, item)(void)
-	    json_array_append_new(results, publish_item(p, item, exchange_arg(r, 1)));
-	wait = publisher_wait(p);
-	publisher_free(&p);
-	reply_when(r, wait, 200, json_pack("{s:o}", "results", results));
+	b = batch_new(r);
+	if (publish_some(b)) {
+		finish(b);
+		return;
+	}
+	request_defer(r);
+	TAILQ_INSERT_TAIL(&r->m->batches, b, link);
 }

@@ -236,7 +236,7 @@ out_depth(const struct doc *d, const struct series *series, const uint64_t *read
 }
 
 void
-out_idle_since(const struct doc *d, const struct series *series)
+out_idle_since(const struct doc *d, struct series *series)
 {
 	uint64_t ms = series_idle_since(series, d->now_ms);
 	time_t seconds = (time_t)(ms / 1000);

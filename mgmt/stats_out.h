@@ -57,6 +57,6 @@ void out_traffic(const struct doc *d, const struct series *series, const struct 
 void out_depth(const struct doc *d, const struct series *series, const uint64_t *ready, const uint64_t *unacked);
 
 /* "idle_since", unless it is busy. */
-void out_idle_since(const struct doc *d, const struct series *series);
+void out_idle_since(const struct doc *d, struct series *series);
 
 #endif

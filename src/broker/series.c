@@ -196,18 +196,39 @@ value_now(const struct series *s, unsigned i)
 	return v;
 }
 
-/* In one of its first fields, since the last point. */
 static bool
-is_changed(const struct series *s, unsigned fields)
+is_changed(const struct series *s)
 {
 	unsigned n = count_of(s);
 	const struct point *last = n > 0 ? point_at(s, n - 1) : NULL;
 
-	for (unsigned i = 0; i < fields; i++) {
+	for (unsigned i = 0; i < type_of(s)->fields; i++) {
 		if (value_now(s, i) != (last != NULL ? last->value[i] : 0))
 			return true;
 	}
 	return false;
+}
+
+/* 0 where all is 0. */
+static uint64_t
+mix_of(const struct series *s)
+{
+	const struct series_type *t = type_of(s);
+	uint64_t mix = 0;
+
+	for (unsigned i = 0; i + t->time < t->fields; i++)
+		mix = (mix << 7 | mix >> 57) + value_now(s, i) * UINT64_C(0x9e3779b97f4a7c15);
+	return mix;
+}
+
+static void
+look(struct series *s, bool was_there, uint64_t now_ms)
+{
+	uint64_t mix = mix_of(s);
+
+	if (mix != s->mix && !was_there)
+		s->changed_ms = now_ms;
+	s->mix = mix;
 }
 
 /* What an object counts elsewhere is put where it is looked for. */
@@ -231,9 +252,8 @@ visit(struct series_list *l, struct series *s, uint64_t now_ms)
 
 	fetch(s);
 	drop_old(l, s, now_ms);
-	if (!was_there && is_changed(s, t->fields - t->time))
-		s->changed_ms = now_ms;
-	if (is_changed(s, t->fields)) {
+	look(s, was_there, now_ms);
+	if (is_changed(s)) {
 		p = point_new(l, s);
 		p->at_ms = now_ms;
 		p->before_ms = was_there ? now_ms : s->visited_ms;
@@ -442,12 +462,8 @@ series_at(const struct series *s, const uint64_t *counter, uint64_t at_ms, uint6
 }
 
 uint64_t
-series_idle_since(const struct series *s, uint64_t now_ms)
+series_idle_since(struct series *s, uint64_t now_ms)
 {
-	bool was_there = s->is_old && s->points == NULL;
-
-	if ((!was_there && is_changed(s, type_of(s)->fields - type_of(s)->time)) ||
-	    now_ms < s->changed_ms + SETTLED_MS)
-		return 0;
-	return s->changed_ms;
+	look(s, s->is_old && s->points == NULL && s->mix == 0, now_ms);
+	return now_ms < s->changed_ms + SETTLED_MS ? 0 : s->changed_ms;
 }

@@ -32,7 +32,8 @@ struct series {
 	TAILQ_ENTRY(series) link;
 	struct series_points *points;	/* owned; NULL: nothing has changed yet */
 	uint64_t visited_ms;		/* at first: made */
-	uint64_t changed_ms;		/* the last visit that found something changed; at first: made */
+	uint64_t mix;			/* of the counters at the last look */
+	uint64_t changed_ms;		/* of the last look that found something changed; at first: made */
 	uint32_t place;			/* in series_list.place */
 	uint8_t kind;
 	bool is_old;			/* what it counts may have been there before it was made */
@@ -82,7 +83,7 @@ bool series_run(struct broker *b, uint64_t now_ms);
 double series_rate(const struct series *s, const uint64_t *counter, uint64_t now_ms);
 /* What it was at the time at_ms, to SERIES_MS. False: nobody knows any more. */
 bool series_at(const struct series *s, const uint64_t *counter, uint64_t at_ms, uint64_t *value);
-/* Since when nothing has changed, to SERIES_MS; 0: something has, lately. */
-uint64_t series_idle_since(const struct series *s, uint64_t now_ms);
+/* Looks whether something has changed. Since when nothing has, to SERIES_MS; 0: something has, lately. */
+uint64_t series_idle_since(struct series *s, uint64_t now_ms);
 
 #endif

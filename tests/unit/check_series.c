@@ -160,6 +160,13 @@ START_TEST(idle_since_the_last_change)
 	flow(10, 20);
 	ck_assert_uint_eq(series_idle_since(&q->series, now), 0);
 	since = now;
+	pass(1500);
+	ck_assert_uint_ge(series_idle_since(&q->series, now), since - LOOK);
+	q->stats.publish++;
+	ck_assert_uint_eq(series_idle_since(&q->series, now), 0);
+	pass(1500);
+	q->full_ms++;
+	ck_assert_uint_ge(series_idle_since(&q->series, now), since);
 	pass(60000);
 	ck_assert_uint_ge(series_idle_since(&q->series, now), since - LOOK);
 	ck_assert_uint_le(series_idle_since(&q->series, now), since + LOOK);
