@@ -26,8 +26,28 @@
 
 enum {
 	SLICE_US = 1500,
-	ANSWER_MAX = 32 << 20, /* bytes: at so many no more messages are got */
-	WAIT_MAX_MS = 10000    /* for messages that are being read */
+	ANSWER_MAX = 32 << 20,  /* bytes: at so many no more messages are got; */
+	HELD_MAX = 64 << 20,    /* the same of bodies that are shown in part only */
+	MESSAGE_COST = 256,     /* of a message beside its body, about */
+	WRITE_HERE = 256 << 10, /* a longer answer is written by a worker */
+	WAIT_MAX_MS = 10000     /* for messages that are being read */
+};
+
+/* A message that was got; one reference. */
+struct got {
+	struct entry e;
+	uint32_t left;
+	int64_t count; /* see message_write() */
+};
+
+/* Becomes the answer: nothing of the broker but messages, which never change. */
+struct answer {
+	struct request_job job; /* first */
+	struct got *got;        /* owned */
+	size_t n, cap;
+	uint64_t bytes, held; /* of the answer, about; of bodies */
+	struct payload_form form;
+	struct json_out out;
 };
 
 struct pull {
@@ -41,8 +61,7 @@ struct pull {
 	uint64_t max_bytes;
 	bool no_ack;
 	enum settle how;
-	struct payload_form form;
-	struct json_out out;
+	struct answer *answer; /* owned until it is written */
 };
 
 /* ---- what was asked ---- */
@@ -73,8 +92,8 @@ read_modes(struct request *r, struct pull *p)
 	}
 	p->no_ack = ack_modes[i].no_ack;
 	p->how = ack_modes[i].how;
-	p->form.base64 = encoding.p != NULL && span_is(encoding, "base64");
-	if (!p->form.base64 && (encoding.p == NULL || !span_is(encoding, "auto"))) {
+	p->answer->form.base64 = encoding.p != NULL && span_is(encoding, "base64");
+	if (!p->answer->form.base64 && (encoding.p == NULL || !span_is(encoding, "auto"))) {
 		reply_bad(r, "Unsupported encoding. Please use auto or base64.");
 		return false;
 	}
@@ -90,12 +109,12 @@ read_body(struct request *r, struct pull *p)
 	if (!body_has(r, needed) || !body_integer(r, "count", &count) || !read_modes(r, p))
 		return false;
 	p->left = count > 0 ? (uint64_t)count : 0;
-	p->form.truncate = UINT64_MAX;
+	p->answer->form.truncate = UINT64_MAX;
 	p->max_bytes = ANSWER_MAX;
 	if (json_object_get(r->body, "truncate") != NULL) {
 		if (!body_integer(r, "truncate", &n))
 			return false;
-		p->form.truncate = n > 0 ? (uint64_t)n : 0;
+		p->answer->form.truncate = n > 0 ? (uint64_t)n : 0;
 	}
 	if (json_object_get(r->body, "max_bytes") != NULL) {
 		if (!body_integer(r, "max_bytes", &n))
@@ -120,6 +139,26 @@ find_queue(const struct pull *p)
 	return queue_find_id(vh, p->queue_id);
 }
 
+static void
+keep(struct answer *a, const struct entry *e, uint32_t left, int64_t count)
+{
+	uint64_t body = e->m->body_size, shown = body < a->form.truncate ? body : a->form.truncate;
+
+	if (a->n == a->cap) {
+		a->cap = a->cap > 0 ? a->cap * 2 : 16;
+		a->got = xrealloc(a->got, a->cap * sizeof *a->got);
+	}
+	a->got[a->n++] = (struct got){ *e, left, count };
+	a->bytes += MESSAGE_COST + shown;
+	a->held += body;
+}
+
+static bool
+is_full(const struct pull *p)
+{
+	return p->left == 0 || p->answer->bytes >= p->max_bytes || p->answer->held >= HELD_MAX;
+}
+
 /* True: that is all. */
 static bool
 get_some(struct pull *p)
@@ -129,7 +168,7 @@ get_some(struct pull *p)
 	struct entry e;
 	uint32_t left;
 
-	while (q != NULL && p->left > 0 && p->out.n < p->max_bytes) {
+	while (q != NULL && !is_full(p)) {
 		enum get got = session_get(&p->session, q, p->no_ack, &e, &tag, &left);
 
 		if (got == GET_LATER) {
@@ -138,11 +177,9 @@ get_some(struct pull *p)
 		}
 		if (got == GET_EMPTY)
 			return true;
-		message_write(
-		    &p->out, &e, left, q->quorum != NULL ? (int64_t)e.acquired : -1, &p->form);
-		msg_unref(&e.m);
+		keep(p->answer, &e, left, q->quorum != NULL ? (int64_t)e.acquired : -1);
 		p->left--;
-		if (p->left > 0 && clock_mono_us() >= until_us) {
+		if (clock_mono_us() >= until_us && !is_full(p)) {
 			p->loads = UINT64_MAX; /* go on in any case */
 			return false;
 		}
@@ -150,11 +187,51 @@ get_some(struct pull *p)
 	return true;
 }
 
+/* ---- the answer ---- */
+
+static void
+answer_free(struct answer *a)
+{
+	for (size_t i = 0; i < a->n; i++)
+		msg_unref(&a->got[i].e.m);
+	json_out_fini(&a->out);
+	free(a->got);
+	free(a);
+}
+
+static void
+write_answer(struct request_job *job)
+{
+	struct answer *a = (struct answer *)job;
+
+	json_out_init(&a->out, NULL);
+	out_begin(&a->out, '[');
+	for (size_t i = 0; i < a->n; i++)
+		message_write(&a->out, &a->got[i].e, a->got[i].left, a->got[i].count, &a->form);
+	out_end(&a->out, ']');
+}
+
+static void
+send_answer(struct request_job *job)
+{
+	struct answer *a = (struct answer *)job;
+	struct evbuffer *body = job->r != NULL ? evbuffer_new() : NULL;
+
+	if (job->r != NULL) {
+		if (body == NULL || evbuffer_add(body, a->out.p, a->out.n) < 0)
+			mem_exhausted(a->out.n, __builtin_return_address(0));
+		reply_bytes(job->r, 200, "application/json", body);
+		evbuffer_free(body);
+	}
+	answer_free(a);
+}
+
 static void
 pull_free(struct pull *p)
 {
 	session_fini(&p->session);
-	json_out_fini(&p->out);
+	if (p->answer != NULL)
+		answer_free(p->answer);
 	free(p->vhost);
 	free(p);
 }
@@ -162,17 +239,22 @@ pull_free(struct pull *p)
 static void
 finish(struct pull *p)
 {
-	struct evbuffer *body = evbuffer_new();
+	struct answer *a = p->answer;
 	struct request *r = p->r;
 
 	if (!p->no_ack && session_unacked(&p->session) > 0)
 		(void)!session_settle(&p->session, 0, true, p->how);
-	out_end(&p->out, ']');
-	if (body == NULL || evbuffer_add(body, p->out.p, p->out.n) < 0)
-		mem_exhausted(p->out.n, __builtin_return_address(0));
+	p->answer = NULL;
 	pull_free(p);
-	reply_bytes(r, 200, "application/json", body);
-	evbuffer_free(body);
+	a->job.run = write_answer;
+	a->job.done = send_answer;
+	if (a->bytes > WRITE_HERE) {
+		request_work(r, &a->job);
+	} else {
+		a->job.r = r;
+		write_answer(&a->job);
+		send_answer(&a->job);
+	}
 }
 
 /* So that the loop has a turn for them. */
@@ -245,8 +327,6 @@ start(struct request *r, struct pull *p, const struct queue *q)
 	p->vhost_id = r->vhost->id;
 	p->queue_id = q->id;
 	p->until_ms = p->client.broker->now_ms + WAIT_MAX_MS;
-	json_out_init(&p->out, NULL);
-	out_begin(&p->out, '[');
 	if (get_some(p)) {
 		finish(p);
 		return;
@@ -263,7 +343,9 @@ route_get(struct request *r)
 	const struct error *e;
 	struct queue *q;
 
+	p->answer = xcalloc(1, sizeof *p->answer);
 	if (!read_body(r, p)) {
+		free(p->answer);
 		free(p);
 		return;
 	}
@@ -275,6 +357,7 @@ route_get(struct request *r)
 		start(r, p, q);
 		return;
 	}
+	free(p->answer);
 	free(p);
 	if (e->id == E_NOT_FOUND)
 		reply_error(r, 404, "not_found", e->text);
