@@ -57,6 +57,7 @@ def many(tmp_path_factory):
         node.kill()
 
 
+@pytest.mark.alone
 def test_a_page_sorted_by_messages(many):
     path = "queues?page=1&page_size=100&sort=messages&sort_reverse=true&columns=name,messages"
     most = sorted(list(many.hundreds.values()) + [0] * 100, reverse=True)[:100]
@@ -81,6 +82,7 @@ def test_the_pages_are_the_whole(many):
     assert [q["name"] for q in doc["items"]] == ["q%05d" % n for n in range(1007, 2007, 10)]
 
 
+@pytest.mark.alone
 def test_a_long_list_holds_nobody_up(many):
     with Control(many) as control:
         rows = [q for q in many.api.get("queues") if not q["name"].startswith("amq.")]     # the control's own
