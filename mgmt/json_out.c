@@ -103,45 +103,6 @@ columns_free(struct columns **cp)
 	free(c);
 }
 
-/* As json_end() has it: an object that nothing is left of is an empty list. Depth: that of our own documents. */
-static json_t *
-select_members(const struct columns *c, const json_t *j)
-{
-	json_t *to = json_object();
-
-	for (const struct columns *k = c->first; k != NULL; k = k->next) {
-		json_t *v = json_object_getn(j, k->name, k->n);
-
-		if (v != NULL)
-			(void)json_object_setn_new(
-			    to, k->name, k->n, columns_select(k, json_incref(v)));
-	}
-	if (json_object_size(to) > 0)
-		return to;
-	json_decref(to);
-	return json_array();
-}
-
-json_t *
-columns_select(const struct columns *c, json_t *j)
-{
-	json_t *to = NULL, *v;
-	size_t i;
-
-	if (c->is_whole)
-		return j;
-	if (json_is_object(j))
-		to = select_members(c, j);
-	else if (json_is_array(j))
-		to = json_array();
-	else
-		return j;
-	json_array_foreach(j, i, v)(void)
-	    json_array_append_new(to, columns_select(c, json_incref(v)));
-	json_decref(j);
-	return to;
-}
-
 /* ---- the text ---- */
 
 void

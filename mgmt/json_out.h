@@ -5,7 +5,6 @@
 #ifndef MGMT_JSON_OUT_H
 #define MGMT_JSON_OUT_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,9 +17,6 @@ struct columns;
 /* "a,b.c": NULL for none. Columns that name nothing are wanted, too: they leave nothing over. */
 struct columns *columns_new(const char *text);
 void columns_free(struct columns **cp);
-
-/* What they leave of a JSON document; takes it, and returns it or another. */
-json_t *columns_select(const struct columns *c, json_t *j) MUSTUSE;
 
 /* One value that was caught. In order: numbers, false, null, true, texts, as RabbitMQ sorts. What is not there, or is no
  * scalar, is 0. */

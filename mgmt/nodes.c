@@ -17,6 +17,7 @@
 #include "mgmt/http.h"
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/request.h"
+#include "mgmt/rows.h"
 #include "net/loop.h"
 #include "store/stats.h"
 #include "store/store.h"
@@ -250,14 +251,14 @@ document(struct request *r)
 void
 route_nodes(struct request *r)
 {
-	reply_json(r, 200, json_pack("[o]", document(r)));
+	reply_rows(r, json_pack("[o]", document(r)));
 }
 
 void
 route_node(struct request *r)
 {
 	if (node_is(r->m, request_arg(r, 0)))
-		reply_json(r, 200, document(r));
+		reply_row(r, document(r));
 	else
 		reply_not_found(r);
 }

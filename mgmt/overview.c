@@ -15,6 +15,7 @@
 #include "mgmt/http.h"
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/request.h"
+#include "mgmt/rows.h"
 #include "mgmt/totals.h"
 #include "net/loop.h"
 #include "net/transport.h"
@@ -142,5 +143,5 @@ route_overview(struct request *r)
 	json_put(o, "platform", json_sprintf("Hermes %s", m->node.version));
 	json_put(o, "hermes_version", json_string(m->node.version));
 	json_put(o, "hermes", hermes(m));
-	reply_json(r, 200, o);
+	reply_row(r, o);
 }

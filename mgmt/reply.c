@@ -16,7 +16,6 @@
 #include "broker/persist.h"
 #include "mgmt/gzip.h"
 #include "mgmt/http.h"
-#include "mgmt/json_out.h"
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/request.h"
 
@@ -145,13 +144,7 @@ void
 reply_json(struct request *r, int status, json_t *json)
 {
 	struct evbuffer *body = buffer_new();
-	struct columns *columns = NULL;
 
-	if (status == 200 && json != NULL && r->ev != NULL)
-		columns = columns_new(request_query(r, "columns"));
-	if (columns != NULL)
-		json = columns_select(columns, json);
-	columns_free(&columns);
 	if (json == NULL ||
 	    json_dump_callback(json, append, body, JSON_COMPACT | JSON_ENCODE_ANY) < 0) {
 		/* a value that JSON cannot hold: ours to have kept out */

@@ -82,7 +82,7 @@ bool request_sees(const struct request *r, const struct vhost *vh);
 
 /* --- the answer -------------------------------------------------------------------- */
 
-void reply_json(struct request *r, int status, json_t *body); /* takes body; of 200 what ?columns= leaves */
+void reply_json(struct request *r, int status, json_t *body); /* takes body */
 /* {"error": ..., "reason": ...}, as RabbitMQ has it */
 void reply_error(struct request *r, int status, const char *error, const char *reason);
 void reply_not_found(struct request *r);		  /* 404 Object Not Found / Not Found */

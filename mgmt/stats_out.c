@@ -82,19 +82,22 @@ sum_at(const struct counted *part, size_t parts, uint64_t at_ms, uint64_t *sum)
 	return true;
 }
 
-/* At whole multiples of the step, the newest first, as far back as anybody knows. */
+/* Now, and whole steps before, the newest first, as far back as anybody knows; the times are rounded down to whole steps. */
 static void
 out_samples(
     const struct doc *d, const struct sample_range *range, const struct counted *part, size_t parts)
 {
-	uint64_t first = d->now_ms / range->incr_ms * range->incr_ms, at = first,
-	         value[SAMPLES_MAX];
-	uint64_t from = at > range->age_ms ? at - range->age_ms : 0, n = 0;
-	double all = 0, span_s;
+	uint64_t first = d->now_ms / range->incr_ms * range->incr_ms, value[SAMPLES_MAX] = { 0 };
+	uint64_t n = 1, ago = range->incr_ms;
+	double all, span_s;
 
-	while (n < SAMPLES_MAX && at >= from && sum_at(part, parts, at, &value[n])) {
+	for (size_t i = 0; i < parts; i++)
+		value[0] += *part[i].counter;
+	all = (double)value[0];
+	while (n < SAMPLES_MAX && ago <= range->age_ms && ago < d->now_ms &&
+	       sum_at(part, parts, d->now_ms - ago, &value[n])) {
 		all += (double)value[n++];
-		at -= range->incr_ms;
+		ago += range->incr_ms;
 	}
 	if (out_key(d->out, "samples")) {
 		out_begin(d->out, '[');
@@ -106,7 +109,7 @@ out_samples(
 		}
 		out_end(d->out, ']');
 	}
-	OUT_PUT(d->out, "avg", out_number, n > 0 ? all / (double)n : 0.0);
+	OUT_PUT(d->out, "avg", out_number, all / (double)n);
 	span_s = n > 1 ? (double)((n - 1) * range->incr_ms) / 1000 : 1;
 	OUT_PUT(d->out, "avg_rate", out_number,
 	    n > 1 ? (double)(int64_t)(value[0] - value[n - 1]) / span_s : 0.0);

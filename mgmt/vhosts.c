@@ -13,34 +13,18 @@
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/nodes.h"
 #include "mgmt/request.h"
-#include "mgmt/rows.h"
+#include "mgmt/vhost_doc.h"
 
-static json_t *
-document(const struct mgmt *m, const struct vhost *vh)
-{
-	json_t *o = vhost_json(vh);
-
-	json_put(o, "tracing", json_boolean(vh->tracing));
-	json_put(o, "cluster_state", json_pack("{s:s}", m->cfg->node_name, "running"));
-	return o;
-}
-
-/* Those who monitor see the names of all. */
 void
 route_vhosts(struct request *r)
 {
-	json_t *list = json_array();
-
-	for (const struct vhost *vh = r->m->broker->vhosts; vh != NULL; vh = vh->hh.next)
-		if ((r->user->tags & TAG_MONITORING) != 0 || request_sees(r, vh))
-			(void)json_array_append_new(list, document(r->m, vh));
-	reply_rows(r, list);
+	listing_reply(r, &vhost_list, NULL, NULL);
 }
 
 void
 route_vhost(struct request *r)
 {
-	reply_row(r, document(r->m, r->vhost));
+	reply_document(r, &vhost_list, r->vhost);
 }
 
 /* --- PUT ------------------------------------------------------------------------------ */
