@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import base64
 import json
+import re
 import signal
 import statistics
 import threading
@@ -13,7 +14,7 @@ from urllib.parse import quote
 import pytest
 
 import wire
-from node import SLOW, wait_for
+from node import SLOW, hermes, wait_for
 
 
 class Http:
@@ -133,6 +134,55 @@ def test_a_vhost_that_was_deleted_stays_deleted(node):
     killed(this)
     assert this.overview()["object_totals"]["queues"] == 0
     assert sorted(v["name"] for v in http.get("vhosts")) == ["/", "v"]
+
+
+def fill(channel):
+    """One of everything that keeps messages beside a plain queue; what waits for later, too."""
+    channel.exchange("later", "x-delayed-message", durable=True, arguments={"x-delayed-type": "fanout"})
+    channel.declare("plain", durable=True, arguments={"x-dead-letter-exchange": "later", "x-message-ttl": 1,
+                                                      "x-message-deduplication": True})
+    channel.declare("levels", durable=True, arguments={"x-max-priority": 3})
+    channel.declare("quorum", durable=True, arguments={
+        "x-queue-type": "quorum", "x-dead-letter-exchange": "missing", "x-dead-letter-strategy": "at-least-once",
+        "x-overflow": "reject-publish", "x-message-ttl": 1})
+    channel.exchange("all", "fanout", durable=True)
+    for queue in ("plain", "levels", "quorum"):
+        channel.bind(queue, "all")
+    channel.bind("levels", "later")
+    channel.call("confirm.select")
+    for number in range(50):
+        channel.publish("later", "k", b"d", delivery_mode=2, headers={"x-delay": 3600000})
+        channel.publish("all", "k", b"m", delivery_mode=2, priority=number % 4, message_id="m%d" % number)
+    channel.confirmed(100)
+
+
+def test_a_vhost_full_of_everything(node, tmp_path):
+    """Delayed messages, dead letters that nobody takes, deduplication: all of it goes with the vhost."""
+    this = node()
+    http = Http(this)
+    for _ in range(2):
+        http.put("vhosts/v")
+        channel = this.raw(vhost="v").channel()
+        fill(channel)
+        consumer = channel.consume("levels")
+        channel.deliver()
+        assert consumer
+        http.delete("vhosts/v")
+        killed(this)
+        wait_for(lambda: this.overview()["object_totals"]["queues"] == 0, 10)
+    http.put("vhosts/v")
+    channel = this.raw(vhost="v").channel()
+    fill(channel)
+    assert channel.get("levels").body == b"m"      # no duplicate of an earlier vhost's
+    http.delete("vhosts/v")
+    wait_for(lambda: this.overview()["object_totals"]["queues"] == 0, 10)
+    this.abort_conns()
+    this.stop()
+    done = hermes("check-data", this.data)
+    assert done.returncode == 0, done.stdout
+    assert not re.search("damage|left out|made again", this.log), this.log
+    this.start()
+    assert this.overview()["queue_totals"]["messages"] == 0
 
 
 def test_open_connections(node):
