@@ -213,6 +213,39 @@ def test_open_connections(node):
     assert other.expect_connection_close(320).text == "CONNECTION_FORCED - vhost 'v' is deleted"
 
 
+@pytest.mark.parametrize("kind, name, size", [
+    ("sha256", "rabbit_password_hashing_sha256", 36), ("sha512", "rabbit_password_hashing_sha512", 68),
+    ("pbkdf2", "hermes_password_hashing_pbkdf2_sha512", 84)])
+def test_how_passwords_are_kept(node, kind, name, size):
+    """And that they can be moved to another node, as hashes."""
+    this = node("management: {password_hash: %s}\n" % kind)
+    http = Http(this)
+    add_user(http, "u", "/")
+    row = http.get("users/u")
+    assert row["hashing_algorithm"] == name
+    assert len(base64.b64decode(row["password_hash"])) == size
+    http.put("users/moved", {key: row[key] for key in ("hashing_algorithm", "password_hash", "tags")})
+    http.put("permissions/%2F/moved", FULL)
+    killed(this)
+    for user in ("u", "moved"):
+        this.raw(user, "pw-u").close()
+        assert Http(this, user, "pw-u").get("whoami")["name"] == user
+        assert Http(this, user, "pw-v").ask("GET", "whoami")[0] == 401
+
+
+def test_accounts_are_in_a_snapshot(node, tmp_path):
+    this = node()
+    add_user(Http(this), "u", "/")
+    done = hermes("snapshot", tmp_path / "backup", env={"HERMES_URL": this.http_url})
+    assert done.returncode == 0, done.stderr
+    other = node(start=False)
+    done = hermes("restore", tmp_path / "backup", "-d", other.data)
+    assert done.returncode == 0, done.stderr
+    other.start()
+    other.raw("u", "pw-u").close()
+    assert Http(other).get("permissions") == Http(this).get("permissions")
+
+
 def test_environment_of_the_image(node):
     this = node(env={"RABBITMQ_DEFAULT_USER": "app", "RABBITMQ_DEFAULT_PASS": "s3cret", "RABBITMQ_DEFAULT_VHOST": "shop"})
     this.raw("app", "s3cret", "shop").close()
