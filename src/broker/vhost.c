@@ -97,6 +97,7 @@ vhost_restore_gone(struct broker *b, const char *name, uint64_t id)
 {
 	struct vhost *vh = make(b, span_str(name), id);
 
+	series_fini(&b->series, &vh->series);
 	vh->is_deleted = true;
 	TAILQ_INSERT_TAIL(&b->gone_vhosts, vh, gone_link);
 	return vh;
@@ -222,7 +223,8 @@ vhost_free(struct vhost *vh)
 	tags_fini(&vh->tags);
 	free(vh->description);
 	free(vh->default_queue_type);
-	series_fini(&vh->broker->series, &vh->series);
+	if (!vh->is_deleted)
+		series_fini(&vh->broker->series, &vh->series);
 	free(vh->name);
 	free(vh);
 }
@@ -242,6 +244,7 @@ vhost_clear(struct vhost *vh)
 	char why[NAME_BYTES_MAX + 32];
 
 	HASH_DEL(b->vhosts, vh);
+	series_fini(&b->series, &vh->series); /* no list shows it any more */
 	vh->is_deleted = true;
 	persist_vhost(vh);
 	(void)permissions_drop_some(vh, DROP_SMALL_MAX);

@@ -343,6 +343,7 @@ START_TEST(killed_within_a_deletion)
 	table_free(&definition);
 	vh->is_deleted = true;
 	persist_vhost(vh);
+	vh->is_deleted = false;
 	node_settle(&n);
 	for (int i = 0; i < 3; i++) {
 		restart(i % 2);
