@@ -362,7 +362,7 @@ route_get(struct request *r)
 	if (e->id == E_NOT_FOUND)
 		reply_error(r, 404, "not_found", e->text);
 	else if (e->id == E_ACCESS_REFUSED)
-		reply_not_authorised(r, "Access refused.");
+		reply_not_authorised(r, e->text);
 	else
 		reply_amqp_error(r, e);
 }
