@@ -7,7 +7,8 @@
  *	definitions_import.c	the order of things, slices, the report
  *	definitions_access.c	users, vhosts, permissions, parameters
  *	definitions_topology.c	policies, queues, exchanges, bindings
- *	definitions.c		the HTTP side */
+ *	definitions.c		imports over HTTP
+ *	definitions_export.c	the way out */
 #ifndef MGMT_DEFINITIONS_H
 #define MGMT_DEFINITIONS_H
 
@@ -46,6 +47,9 @@ void import_free(struct import **imp, json_t **doc);
 /* For mgmt.c: imports over HTTP go on. True: there is more to do now. */
 bool imports_run(struct mgmt *m);
 void imports_stop(struct mgmt *m);
+/* The same for exports (definitions_export.c). */
+bool exports_run(struct mgmt *m);
+void exports_stop(struct mgmt *m);
 
 /* ---- of the files of this module ---- */
 

@@ -58,6 +58,7 @@ mgmt_start(struct loop *l, struct broker *b, const struct config *cfg,
 	m->node = *node;
 	TAILQ_INIT(&m->deferred);
 	TAILQ_INIT(&m->imports);
+	TAILQ_INIT(&m->exports);
 	TAILQ_INIT(&m->listings.all);
 	TAILQ_INIT(&m->pulls);
 	TAILQ_INIT(&m->batches);
@@ -97,6 +98,7 @@ mgmt_run(struct mgmt *m)
 
 	requests_run(m);
 	pulls_run(m);
+	more |= exports_run(m);
 	return imports_run(m) || more;
 }
 
@@ -110,6 +112,7 @@ mgmt_stop(struct mgmt **mp)
 	*mp = NULL;
 	snapshot_stop(m);
 	imports_stop(m);
+	exports_stop(m);
 	listings_stop(m);
 	pulls_stop(m);
 	batches_stop(m);

@@ -9,6 +9,7 @@
 
 struct http;
 struct http_import;
+struct definitions_export;
 struct web_sessions;
 
 struct mgmt {
@@ -32,6 +33,8 @@ struct mgmt {
 	uint32_t waiting;	      /* of them, for the store */
 	TAILQ_HEAD(, http_import) imports; /* owned: the first is under way */
 	unsigned imports_waiting;
+	TAILQ_HEAD(, definitions_export) exports; /* owned */
+	unsigned exports_waiting;
 	struct request *snapshot;     /* borrowed: whoever asked for the one that is being made; NULL: nobody */
 };
 

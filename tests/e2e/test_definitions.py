@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+import threading
 import urllib.error
 import urllib.request
 
@@ -37,10 +38,15 @@ DEFINITIONS = {
 }
 
 
-def post(node, path, body, user="guest", password="guest"):
-    request = urllib.request.Request(node.http_url + path, json.dumps(body).encode(), method="POST")
+def ask(node, path, body=None, user="guest", password="guest"):
+    request = urllib.request.Request(node.http_url + path, None if body is None else json.dumps(body).encode())
     request.add_header("Authorization", "Basic " + base64.b64encode(b"%s:%s" % (user.encode(), password.encode())).decode())
     request.add_header("Content-Type", "application/json")
+    return request
+
+
+def post(node, path, body, **login):
+    request = ask(node, path, body, **login)
     try:
         with urllib.request.urlopen(request, timeout=30) as answer:
             return answer.status, answer.read()
@@ -124,3 +130,49 @@ def test_many_objects_hold_nobody_up(node):
     node.overview()
     assert post(node, "/api/definitions/%2F", many) == (204, b"")
     assert node.overview()["object_totals"]["queues"] == 20000
+
+
+def export(node, **login):
+    """What GET /api/definitions says, its lists in an order of their own."""
+    with urllib.request.urlopen(ask(node, "/api/definitions", **login), timeout=60) as answer:
+        doc = json.loads(answer.read())
+    return {k: sorted(v, key=lambda row: json.dumps(row, sort_keys=True)) if isinstance(v, list) else v
+            for k, v in doc.items()}
+
+
+def test_what_is_exported_makes_the_same_again(node, tmp_path):
+    first = node()
+    post(first, "/api/definitions", DEFINITIONS)
+    doc = export(first)
+    assert [u["name"] for u in doc["users"]] == ["admin", "app", "guest"]
+    assert [q["name"] for q in doc["queues"]] == ["dead", "orders"]
+    assert [b["routing_key"] for b in doc["bindings"]] == ["order.#"]
+    assert doc["parameters"] == DEFINITIONS["parameters"] and doc["policies"] == DEFINITIONS["policies"]
+    path = tmp_path / "exported.json"
+    path.write_text(json.dumps(doc))
+    second = node("definitions: {file: %s}\n" % path)
+    assert "0 could not be" in second.log
+    assert export(second) == doc
+    check_topology(second)
+
+
+def test_many_objects_are_exported_while_others_go(node):
+    node = node()
+    many = {"queues": [{"name": "q%d" % n, "durable": True, "auto_delete": False, "arguments": {}} for n in range(20000)],
+            "bindings": [{"source": "amq.topic", "destination": "q%d" % n, "destination_type": "queue",
+                          "routing_key": "a.%d" % n, "arguments": {}} for n in range(20000)]}
+    assert post(node, "/api/definitions/%2F", many) == (204, b"")
+    conn = node.pika()
+    ch = conn.channel()
+    results = []
+    exporter = threading.Thread(target=lambda: results.append(export(node)))
+    exporter.start()
+    for n in range(0, 20000, 100):
+        ch.queue_delete("q%d" % n)
+    exporter.join()
+    names = [q["name"] for q in results[0]["queues"]]
+    assert len(names) == len(set(names))
+    stay = {"q%d" % n for n in range(20000) if n % 100 != 0}
+    assert stay <= set(names)
+    assert stay <= {b["destination"] for b in results[0]["bindings"]}
+    conn.close()
