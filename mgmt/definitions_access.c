@@ -79,6 +79,16 @@ take_limits(struct import *im, struct user *u, const json_t *limits)
 	return NULL;
 }
 
+/* Files say nothing of it. Who is there stays as he is; of the others guest, which is in every export of RabbitMQ with a
+ * password that everybody knows, is let in from loopback only, as there. */
+static bool
+is_loopback_only(const struct broker *b, struct span name)
+{
+	const struct user *u = user_find(b, name);
+
+	return u != NULL ? u->loopback_only : span_is(name, "guest");
+}
+
 static const char *
 set_user(struct import *im, const json_t *item, const struct password *p)
 {
@@ -88,6 +98,7 @@ set_user(struct import *im, const json_t *item, const struct password *p)
 
 	if (name.p == NULL || !take_tags(im, json_object_get(item, "tags"), tag, &spec.tag_count))
 		return im->why;
+	spec.loopback_only = is_loopback_only(im->broker, name);
 	e = user_set(im->broker, &spec, NULL);
 	if (e != NULL)
 		return refused(im, e);
