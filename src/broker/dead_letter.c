@@ -96,38 +96,34 @@ keeps(const struct queue *q)
 
 /* ---- how many ---- */
 
+/* n more, or fewer: n and the others may be negative. */
 static void
-count_in(struct dead_letters *d, const struct msg *m)
+count(struct dead_letters *d, uint64_t n, uint64_t bytes, uint64_t memory)
 {
 	struct broker *b = d->queue->broker;
 
-	d->count++;
-	d->bytes += m->body_size;
-	d->memory += m->body_size + m->meta_len;
+	d->count += n;
+	d->bytes += bytes;
+	d->memory += memory;
 	if (d->keeps) {
-		b->stats.dead_letters_kept++;
-		b->kept_bytes += m->body_size + m->meta_len;
+		b->stats.dead_letters_kept += n;
+		b->kept_bytes += memory;
 		return;
 	}
-	b->stats.dead_letters++;
-	b->letter_bytes += m->body_size + m->meta_len;
+	b->stats.dead_letters += n;
+	b->letter_bytes += memory;
+}
+
+static void
+count_in(struct dead_letters *d, const struct msg *m)
+{
+	count(d, 1, m->body_size, m->body_size + m->meta_len);
 }
 
 static void
 count_out(struct dead_letters *d, const struct msg *m)
 {
-	struct broker *b = d->queue->broker;
-
-	d->count--;
-	d->bytes -= m->body_size;
-	d->memory -= m->body_size + m->meta_len;
-	if (d->keeps) {
-		b->stats.dead_letters_kept--;
-		b->kept_bytes -= m->body_size + m->meta_len;
-		return;
-	}
-	b->stats.dead_letters--;
-	b->letter_bytes -= m->body_size + m->meta_len;
+	count(d, 0 - (uint64_t)1, 0 - m->body_size, 0 - (m->body_size + m->meta_len));
 }
 
 static inline bool
@@ -673,16 +669,14 @@ dead_letters_kept(const struct queue *q, uint64_t *bytes)
 	return q->dead->count;
 }
 
+/* For good, as far as the store is concerned: there the queue is gone, or stays as it is. The messages go in slices, for
+ * there may be very many. */
 static void
-drop_all(struct dead_letters *d, bool from_store)
+drop_all(struct dead_letters *d)
 {
-	while (d->count > 0) {
-		const struct entry *e = first(d);
-
-		if (from_store && seq_of(e) != 0)
-			queue_entry_gone(d->queue, e, ACK_PURGED);
-		pop(d);
-	}
+	queue_put_garbage(d->queue->broker, d->head, d->tail);
+	d->head = d->tail = NULL;
+	count(d, 0 - d->count, 0 - d->bytes, 0 - d->memory);
 	letters_free(d);
 }
 
@@ -690,16 +684,16 @@ void
 dead_letters_drop(struct queue *q)
 {
 	if (q->dead != NULL && q->dead->keeps)
-		drop_all(q->dead, true);
+		drop_all(q->dead);
 }
 
 void
 dead_letters_stop(struct broker *b)
 {
 	while (!TAILQ_EMPTY(&b->dead_waiting))
-		drop_all(TAILQ_FIRST(&b->dead_waiting), false);
+		drop_all(TAILQ_FIRST(&b->dead_waiting));
 	while (!TAILQ_EMPTY(&b->dead))
-		drop_all(TAILQ_FIRST(&b->dead), false);
+		drop_all(TAILQ_FIRST(&b->dead));
 }
 
 void
@@ -714,7 +708,7 @@ dead_letters_forget_vhost(const struct vhost *vh)
 			if (d->vhost != vh)
 				continue;
 			vh->broker->stats.dead_letters_lost += d->count;
-			drop_all(d, false);
+			drop_all(d);
 		}
 	}
 }

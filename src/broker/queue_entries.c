@@ -443,8 +443,8 @@ strand_has_returned(const struct strand *s)
 
 /* ---- garbage: what is dropped by the thousand is unlinked at once and freed in slices ---- */
 
-static void
-to_garbage(struct broker *b, struct entry_block *first, struct entry_block *last)
+void
+queue_put_garbage(struct broker *b, struct entry_block *first, struct entry_block *last)
 {
 	last->next = b->garbage;
 	b->garbage = first;
@@ -453,7 +453,7 @@ to_garbage(struct broker *b, struct entry_block *first, struct entry_block *last
 void
 strand_drop_block(struct strand *s, struct entry_block *k)
 {
-	to_garbage(s->queue->broker, k, k);
+	queue_put_garbage(s->queue->broker, k, k);
 }
 
 bool
@@ -511,11 +511,11 @@ drop_ready(struct strand *s)
 	if (s->lane != NULL && s->ready > 0)
 		purge_lane(s);
 	if (s->returned != NULL)
-		to_garbage(b, s->returned, s->returned);
+		queue_put_garbage(b, s->returned, s->returned);
 	if (s->head != NULL)
-		to_garbage(b, s->head, s->tail);
+		queue_put_garbage(b, s->head, s->tail);
 	if (s->back_head != NULL)
-		to_garbage(b, s->back_head, s->back_tail);
+		queue_put_garbage(b, s->back_head, s->back_tail);
 	s->returned = NULL;
 	s->returned_sorted = 0;
 	s->head = s->tail = NULL;

@@ -133,6 +133,8 @@ void queue_arm_expiry(struct queue *q);
 void queue_arm_for(struct queue *q, uint64_t due_ms);	/* for this one, if it was not armed for an earlier one */
 wheel_fn queue_on_expiry;
 
+/* Blocks from first to last, linked and in no list, go to broker->garbage with their references. */
+void queue_put_garbage(struct broker *b, struct entry_block *first, struct entry_block *last);
 /* Frees at most max messages of broker->garbage. True: there are more. */
 bool queue_free_garbage(struct broker *b, unsigned max);
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "broker/binding.h"
+#include "broker/dead_letter.h"
 #include "broker/exchange.h"
 #include "broker/quorum.h"
 #include "broker/table.h"
@@ -474,6 +475,36 @@ START_TEST(letters_lead_nowhere)
 }
 END_TEST
 
+/* There may be so many that to give up all of them would take a turn too long. */
+START_TEST(letters_go_with_the_queue)
+{
+	enum { MANY = 8192 };
+	const struct broker_stats *stats = &n.w.broker->stats;
+	struct msg *first = persistent_msg(1, 8);
+	struct queue *q;
+	uint32_t left;
+
+	also.keeps_letters = true;
+	also.ttl_ms = 10;
+	q = quorum(NO_LIMIT);
+	msg_ref(first);
+	for (uint64_t i = 0; i < MANY; i++)
+		(void)node_publish(&n, q, i == 0 ? first : persistent_msg(i, 8), 0);
+	world_at(&n.w, n.w.broker->now_ms + 10);
+	ck_assert(stats->dead_letters_kept == MANY && q->ready == 0);
+	if (_i == 0)
+		ck_assert_ptr_null(queue_delete(q, false, false, &left));
+	else
+		dead_letters_forget_vhost(n.w.vhost);
+	ck_assert(stats->dead_letters_kept == 0 && n.w.broker->kept_bytes == 0);
+	ck_assert_uint_eq(first->refs, 2);
+	while (queue_free_garbage(n.w.broker, 1000))
+		continue;
+	ck_assert_uint_eq(first->refs, 1);
+	msg_unref(&first);
+}
+END_TEST
+
 /* In a commit's record nothing else begins. */
 START_TEST(within_a_commit)
 {
@@ -590,6 +621,7 @@ quorum_suite(void)
 	tcase_add_loop_test(t, limits_after_consumers, 0, 2);
 	tcase_add_loop_test(t, letters_wait, 0, 2);
 	tcase_add_loop_test(t, letters_lead_nowhere, 0, 2);
+	tcase_add_loop_test(t, letters_go_with_the_queue, 0, 2);
 	tcase_add_test(t, within_a_commit);
 	tcase_add_loop_test(t, delivery_limit, 0, 2);
 	tcase_add_loop_test(t, counts_after_a_kill, 0, 2);
