@@ -49,9 +49,11 @@ static void
 checked(struct request *r, struct user *u, const char *why)
 {
 	if (u != NULL) {
+		r->m->logins.http_ok++;
 		r->logged_in(r, u);
 		return;
 	}
+	r->m->logins.http_failed++;
 	refuse(r, r->user_name, why);
 }
 

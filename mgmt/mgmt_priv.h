@@ -12,12 +12,19 @@ struct http_import;
 struct definitions_export;
 struct web_sessions;
 
+/* Logins over HTTP, those with a session's cookie not counted; what the broker counts beyond them came by AMQP. */
+struct login_counts {
+	uint64_t http_ok, http_failed, amqp_ok, amqp_failed;
+};
+
 struct mgmt {
 	struct loop *loop; /* borrowed, as the next two; all outlive us */
 	struct broker *broker;
 	const struct config *cfg;
 	struct mgmt_node_info node;
 	struct http *http; /* owned */
+	struct login_counts logins;   /* amqp_*: unused */
+	struct login_counts attempts; /* what was counted when they were last set to 0 */
 	struct node_samples node_samples;
 	struct web_sessions *sessions; /* owned */
 	struct request_list deferred; /* owned: all whose answers come later */

@@ -126,8 +126,10 @@ let_in(struct broker *b, struct user *u, const struct credentials *c, const char
 {
 	login_code(u, c->name, c->password, u->seen);
 	u->has_seen = true;
-	if (!u->loopback_only || c->loopback)
+	if (!u->loopback_only || c->loopback) {
+		b->stats.logins++;
 		return u;
+	}
 	*why = "this user may log in from a loopback address only";
 	b->stats.login_failures++;
 	return NULL;

@@ -53,6 +53,7 @@
 	X(queues_expired, COUNTER, "of these, because nobody used them (x-expires)")              \
 	X(errors_channel, COUNTER, "channel errors sent")                                         \
 	X(errors_connection, COUNTER, "connection errors sent")                                   \
+	X(logins, COUNTER, "logins that were let in")                                             \
 	X(login_failures, COUNTER, "logins refused")                                              \
 	X(logins_dropped, COUNTER, "logins refused because too many waited for their password's hash") \
 	X(route_cache_misses, COUNTER, "routes that no cache had")                                \
