@@ -360,44 +360,44 @@ START_TEST(deep_bodies)
 }
 END_TEST
 
-/* Large bodies share a bound: where none has taken long, the one that comes is given up. */
+/* Large bodies share a bound: one is given up, the one that comes or, on a slow machine, the one that has taken long. */
 START_TEST(bodies_that_wait_are_bounded)
 {
 	enum { EACH = 15 << 20, FIVE = 5 };
 	static char piece[256 << 10];
 	int fd[FIVE];
-	size_t sent[FIVE] = { 0 };
+	unsigned ended = 0;
 	char head[100];
-	ssize_t n;
+	int n;
 
 	memset(piece, ' ', sizeof piece);
 	n = snprintf(
 	    head, sizeof head, "POST /healthz HTTP/1.1\r\nContent-Length: %d\r\n\r\n", EACH + 1);
 	for (unsigned i = 0; i < FIVE; i++) {
+		uint64_t until = clock_now_ms() + 10000;
+
 		fd[i] = dial();
 		ck_assert_int_eq(write(fd[i], head, (size_t)n), n);
-		for (uint64_t until = clock_now_ms() + 5000;
-		     sent[i] < EACH && clock_now_ms() < until &&
-		     http_stats(m->http)->too_much_input == 0;) {
-			ssize_t w = write(fd[i], piece,
-			    sizeof piece < EACH - sent[i] ? sizeof piece : EACH - sent[i]);
+		for (size_t sent = 0; sent < EACH && clock_now_ms() < until &&
+		                      http_stats(m->http)->too_much_input == 0;) {
+			ssize_t w = write(
+			    fd[i], piece, sizeof piece < EACH - sent ? sizeof piece : EACH - sent);
 
-			sent[i] += w > 0 ? (size_t)w : 0;
+			sent += w > 0 ? (size_t)w : 0;
 			turn();
 		}
+		ck_assert(i < FIVE - 1 || http_stats(m->http)->too_much_input == 1);
+		ck_assert_uint_le(http_stats(m->http)->input_large, HTTP_INPUT_LARGE);
 	}
-	for (unsigned i = 0; i < 200 && http_stats(m->http)->too_much_input == 0; i++)
+	for (unsigned i = 0; i < 20; i++)
 		turn();
-	ck_assert_uint_eq(http_stats(m->http)->too_much_input, 1);
-	ck_assert_uint_le(http_stats(m->http)->input_large, HTTP_INPUT_LARGE);
-	for (unsigned i = 0;
-	     i < 200 && (n = read(fd[FIVE - 1], head, sizeof head)) < 0 && errno == EAGAIN; i++)
-		turn();
-	for (unsigned i = 0; i < FIVE - 1; i++)
-		ck_assert_uint_eq(sent[i], EACH);
-	ck_assert(n == 0 || (n < 0 && errno == ECONNRESET));
-	for (unsigned i = 0; i < FIVE; i++)
+	for (unsigned i = 0; i < FIVE; i++) {
+		ssize_t got = read(fd[i], head, sizeof head);
+
+		ended += got == 0 || (got < 0 && errno == ECONNRESET);
 		close(fd[i]);
+	}
+	ck_assert_uint_eq(ended, 1);
 	turns_until_open(0);
 	ck_assert_uint_eq(http_stats(m->http)->input_large, 0);
 }
