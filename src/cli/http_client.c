@@ -10,22 +10,32 @@
 #include <event2/http.h>
 
 #include "base/mem.h"
+#include "cli/text_safe.h"
 #include "mgmt/base64.h"
 
-enum { TIMEOUT_S = 10, PATIENT_S = 24 * 3600, ANSWER_MAX = 64 << 20, DEFAULT_PORT = 15672 };
+enum {
+	GET_S = 10,
+	CHANGE_S = 120,
+	PATIENT_S = 24 * 3600,
+	ANSWER_MAX = 512 << 20,
+	DEFAULT_PORT = 15672
+};
+
+static const char *const method_names[] = { "GET", "PUT", "POST", "DELETE" };
+static const enum evhttp_cmd_type method_types[] = { EVHTTP_REQ_GET, EVHTTP_REQ_PUT,
+	EVHTTP_REQ_POST, EVHTTP_REQ_DELETE };
 
 /* What is asked, and how it went. */
-struct call {
-	struct cli *cli;  /* borrowed */
-	const char *path; /* borrowed, as body */
-	json_t *body;     /* NULL: a GET */
+struct talk {
+	struct cli *cli;              /* borrowed */
+	const struct http_call *call; /* borrowed */
 	struct event_base *base;
 	struct evhttp_uri *uri;
 	char *host; /* owned; without the brackets of IPv6 */
 	int port;
 	char *user, *password; /* owned */
 	int status;            /* 0: no answer */
-	json_t *json;
+	json_t *json;          /* owned; NULL: the body is none */
 	json_error_t json_error;
 	int error; /* enum evhttp_request_error, or -1 */
 };
@@ -33,27 +43,28 @@ struct call {
 static void
 on_answer(struct evhttp_request *req, void *arg)
 {
-	struct call *k = arg;
+	struct talk *k = arg;
 	struct evbuffer *b;
 
 	if (req == NULL || evhttp_request_get_response_code(req) == 0)
 		return;
 	k->status = evhttp_request_get_response_code(req);
 	b = evhttp_request_get_input_buffer(req);
-	k->json = json_loadb(
-	    (const char *)evbuffer_pullup(b, -1), evbuffer_get_length(b), 0, &k->json_error);
+	if (evbuffer_get_length(b) > 0)
+		k->json = json_loadb((const char *)evbuffer_pullup(b, -1), evbuffer_get_length(b),
+		    JSON_ALLOW_NUL, &k->json_error);
 }
 
 static void
 on_error(enum evhttp_request_error error, void *arg)
 {
-	((struct call *)arg)->error = (int)error;
+	((struct talk *)arg)->error = (int)error;
 }
 
 /* The text before the first ':' of the URL's user part, and what follows it, stand in for the options that were
  * not given. */
 static void
-set_login(struct call *k)
+set_login(struct talk *k)
 {
 	const char *info = evhttp_uri_get_userinfo(k->uri);
 	const char *user = cli_value(k->cli, "user"), *password = cli_value(k->cli, "password");
@@ -75,7 +86,7 @@ set_login(struct call *k)
 }
 
 static bool
-parse_url(struct call *k)
+parse_url(struct talk *k)
 {
 	const char *url = cli_value(k->cli, "url"), *scheme, *host;
 	size_t n;
@@ -97,20 +108,22 @@ parse_url(struct call *k)
 }
 
 static void
-add_body(struct evhttp_request *req, json_t *body)
+add_body(struct evhttp_request *req, const struct http_call *call)
 {
 	struct evbuffer *b = evhttp_request_get_output_buffer(req);
-	char *text = json_dumps(body, JSON_COMPACT);
+	char *text = call->body != NULL ? json_dumps(call->body, JSON_COMPACT) : NULL;
 
-	if (text == NULL || evbuffer_add(b, text, strlen(text)) < 0 ||
-	    evhttp_add_header(
+	if (text != NULL ? evbuffer_add(b, text, strlen(text)) < 0
+	                 : evbuffer_add(b, call->text.p, call->text.n) < 0)
+		abort();
+	if (evhttp_add_header(
 	        evhttp_request_get_output_headers(req), "Content-Type", "application/json") < 0)
 		abort();
 	free(text);
 }
 
 static struct evhttp_request *
-make_request(struct call *k)
+make_request(struct talk *k)
 {
 	struct evhttp_request *req = evhttp_request_new(on_answer, k);
 	struct evkeyvalq *headers;
@@ -119,8 +132,8 @@ make_request(struct call *k)
 
 	if (req == NULL)
 		abort();
-	if (k->body != NULL)
-		add_body(req, k->body);
+	if (k->call->body != NULL || k->call->text.n > 0)
+		add_body(req, k->call);
 	base64 = xmalloc(BASE64_SIZE(n));
 	base64_encode(login, n, base64);
 	header = xasprintf("Basic %s", base64);
@@ -136,8 +149,16 @@ make_request(struct call *k)
 	return req;
 }
 
+static int
+limit_s(const struct http_call *call)
+{
+	if (call->takes_time)
+		return PATIENT_S;
+	return call->method == HTTP_GET ? GET_S : CHANGE_S;
+}
+
 static void
-run(struct call *k)
+run(struct talk *k)
 {
 	struct evhttp_connection *conn =
 	    evhttp_connection_base_new(k->base, NULL, k->host, (uint16_t)k->port);
@@ -147,51 +168,98 @@ run(struct call *k)
 
 	while (n > 0 && prefix[n - 1] == '/')
 		n--;
-	target = xasprintf("%.*s%s", (int)n, prefix != NULL ? prefix : "", k->path);
+	target = xasprintf("%.*s%s", (int)n, prefix != NULL ? prefix : "", k->call->path);
 	if (conn == NULL)
 		abort();
-	evhttp_connection_set_timeout(conn, k->body == NULL ? TIMEOUT_S : PATIENT_S);
+	evhttp_connection_set_timeout(conn, limit_s(k->call));
 	evhttp_connection_set_max_body_size(conn, ANSWER_MAX);
-	if (evhttp_make_request(conn, make_request(k),
-	        k->body == NULL ? EVHTTP_REQ_GET : EVHTTP_REQ_POST, target) == 0)
+	if (evhttp_make_request(conn, make_request(k), method_types[k->call->method], target) == 0)
 		(void)event_base_dispatch(k->base);
 	evhttp_connection_free(conn);
 	free(target);
 }
 
+/* The node could not be asked. */
 static void
-explain(const struct call *k)
+explain_silence(const struct talk *k)
 {
-	const char *method = k->body == NULL ? "GET" : "POST";
-	const char *reason = json_string_value(json_object_get(k->json, "reason"));
-
-	if (k->status == 0 && k->error == (int)EVREQ_HTTP_TIMEOUT)
+	if (k->error == (int)EVREQ_HTTP_TIMEOUT)
 		(void)cli_fail(k->cli, "%s port %d did not answer within %d s", k->host, k->port,
-		    k->body == NULL ? TIMEOUT_S : PATIENT_S);
-	else if (k->status == 0 && k->error >= 0)
+		    limit_s(k->call));
+	else if (k->error == (int)EVREQ_HTTP_DATA_TOO_LONG)
+		(void)cli_fail(k->cli, "the answer is larger than %d MiB", ANSWER_MAX >> 20);
+	else if (k->error >= 0)
 		(void)cli_fail(k->cli,
 		    "%s port %d ended the connection without an answer; is it the management port?",
 		    k->host, k->port);
-	else if (k->status == 0)
+	else
 		(void)cli_fail(k->cli,
 		    "cannot reach %s port %d; is the node running? (hermes server)", k->host,
 		    k->port);
-	else if (k->status == 401)
-		(void)cli_fail(k->cli, "the node refused user '%s': %s; give --user and --password",
-		    k->user, reason != NULL ? reason : "not authorized");
-	else if (k->status != 200)
-		(void)cli_fail(k->cli, "%s %s: the node answered %d%s%s", method, k->path,
-		    k->status, reason != NULL ? ": " : "", reason != NULL ? reason : "");
-	else
-		(void)cli_fail(k->cli,
-		    "%s %s: the answer is not JSON: %s; is this the management port?", method,
-		    k->path, k->json_error.text);
 }
 
-static int
-call(struct cli *c, const char *path, json_t *body, json_t **out)
+/* A missing object's reason is mostly that it is missing. */
+static bool
+is_telling(const char *reason)
 {
-	struct call k = { .cli = c, .path = path, .body = body, .error = -1 };
+	return reason[0] != '\0' && strcmp(reason, "Not Found") != 0;
+}
+
+/* The node refused. What it says may hold names, which may hold anything. */
+static void
+explain_refusal(const struct talk *k)
+{
+	const struct http_call *call = k->call;
+	const char *said = json_string_value(json_object_get(k->json, "reason")),
+	           *error = json_string_value(json_object_get(k->json, "error"));
+	char *user = text_safe_format("%s", k->user),
+	     *reason = text_safe_line(said != NULL ? said : "");
+
+	if (k->status == 401 && error != NULL && strcmp(error, "not_authorised") == 0)
+		(void)cli_fail(k->cli, "user '%s' may not do this%s%s", user,
+		    *reason != '\0' ? ": " : "", reason);
+	else if (k->status == 401)
+		(void)cli_fail(k->cli, "the node refused user '%s': %s; give --user and --password",
+		    user, *reason != '\0' ? reason : "not authorized");
+	else if (k->status == 404 && call->what != NULL)
+		(void)cli_fail(k->cli, "there is no %s%s%s", call->what,
+		    is_telling(reason) ? ": " : "", is_telling(reason) ? reason : "");
+	else if (k->status == 400 && call->what != NULL && *reason != '\0')
+		(void)cli_fail(k->cli, "%s: %s", call->what, reason);
+	else
+		(void)cli_fail(k->cli, "%s %s: the node answered %d%s%s",
+		    method_names[call->method], call->path, k->status, *reason != '\0' ? ": " : "",
+		    reason);
+	free(reason);
+	free(user);
+}
+
+static bool
+is_answer(const struct talk *k)
+{
+	if (k->status == 200)
+		return k->json != NULL;
+	return k->status == 201 || k->status == 204 ||
+	       (k->status != 0 && k->status == k->call->status_too);
+}
+
+static void
+explain(const struct talk *k)
+{
+	if (k->status == 0)
+		explain_silence(k);
+	else if (k->status != 200)
+		explain_refusal(k);
+	else
+		(void)cli_fail(k->cli,
+		    "%s %s: the answer is not JSON: %s; is this the management port?",
+		    method_names[k->call->method], k->call->path, k->json_error.text);
+}
+
+int
+http_client_call(struct cli *c, const struct http_call *call, int *status, json_t **out)
+{
+	struct talk k = { .cli = c, .call = call, .error = -1 };
 	int rc = CLI_USAGE;
 
 	if (parse_url(&k)) {
@@ -200,12 +268,14 @@ call(struct cli *c, const char *path, json_t *body, json_t **out)
 			abort();
 		run(&k);
 		event_base_free(k.base);
-		rc = k.status == 200 && k.json != NULL ? CLI_OK : CLI_FAILED;
-		if (rc == CLI_OK)
-			*out = json_incref(k.json);
-		else
+		rc = is_answer(&k) ? CLI_OK : CLI_FAILED;
+		if (rc != CLI_OK)
 			explain(&k);
 	}
+	if (rc == CLI_OK && status != NULL)
+		*status = k.status;
+	if (rc == CLI_OK && out != NULL)
+		*out = json_incref(k.json);
 	json_decref(k.json);
 	if (k.uri != NULL)
 		evhttp_uri_free(k.uri);
@@ -218,11 +288,5 @@ call(struct cli *c, const char *path, json_t *body, json_t **out)
 int
 http_client_get(struct cli *c, const char *path, json_t **out)
 {
-	return call(c, path, NULL, out);
-}
-
-int
-http_client_post(struct cli *c, const char *path, json_t *body, json_t **out)
-{
-	return call(c, path, body, out);
+	return http_client_call(c, &(struct http_call){ .path = path }, NULL, out);
 }

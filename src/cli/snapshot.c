@@ -30,7 +30,7 @@ int
 cmd_snapshot(struct cli *c)
 {
 	char *path = absolute(cli_arg(c, 0));
-	json_t *body, *answer = NULL;
+	json_t *body;
 	int rc;
 
 	if (path == NULL)
@@ -40,11 +40,15 @@ cmd_snapshot(struct cli *c)
 	if (body == NULL) {
 		rc = cli_misuse(c, "the path is not UTF-8");
 	} else {
-		rc = http_client_post(c, "/api/hermes/snapshot", body, &answer);
+		rc = http_client_call(c,
+		    &(struct http_call){ .method = HTTP_POST,
+		        .path = "/api/hermes/snapshot",
+		        .body = body,
+		        .takes_time = true },
+		    NULL, NULL);
 		if (rc == CLI_OK)
 			printf("%s\n", path);
 	}
-	json_decref(answer);
 	json_decref(body);
 	free(path);
 	return rc;
