@@ -45,7 +45,7 @@ check_tree() {
 		    "base net amqp mgmt agent main cli")
 		lib("^(pthread|threads|semaphore|stdatomic)\\.h$", "threads", "base store net mgmt agent main cli")
 		# What else stands in angle brackets comes with the C library or the compiler.
-		lib("^(assert|ctype|dirent|dlfcn|endian|err|errno|execinfo|fcntl|float|getopt|grp|inttypes|limits|locale|malloc|math|memory|pwd|regex|sched|setjmp|signal|stdalign|stdarg|stdbool|stddef|stdint|stdio|stdlib|stdnoreturn|string|strings|syslog|time|ucontext|unistd|utime|wchar)\\.h$",
+		lib("^(assert|ctype|dirent|dlfcn|endian|err|errno|execinfo|fcntl|float|getopt|grp|inttypes|limits|locale|malloc|math|memory|pwd|regex|sched|setjmp|signal|stdalign|stdarg|stdbool|stddef|stdint|stdio|stdlib|stdnoreturn|string|strings|syslog|termios|time|ucontext|unistd|utime|wchar)\\.h$",
 		    "the C library", "base store net broker amqp mgmt agent main cli")
 		lib("^(sys|linux|asm|bits|sanitizer)/|^(.*intrin|cpuid)\\.h$", "the system",
 		    "base store net broker amqp mgmt agent main cli")

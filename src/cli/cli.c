@@ -61,8 +61,8 @@ cli_misuse(const struct cli *c, const char *fmt, ...)
 const struct cli_option *
 cli_option_at(const struct cli_command *k, size_t i)
 {
-	const struct cli_option *sets[] = { k->options, k->client_http ? cli_http_options : NULL,
-		k->client_amqp ? cli_amqp_options : NULL,
+	const struct cli_option *sets[] = { k->options, k->shared[0], k->shared[1], k->shared[2],
+		k->client_http ? cli_http_options : NULL, k->client_amqp ? cli_amqp_options : NULL,
 		k->client_http || k->client_amqp ? cli_client_options : NULL, cli_common_options };
 
 	for (size_t s = 0; s < COUNT_OF(sets); s++)

@@ -45,8 +45,9 @@ struct cli_command {
 	const char *text;         /* one line */
 	const char *help;         /* several lines, each ended, or NULL */
 	unsigned args_min, args_max;
-	const struct cli_option *options; /* ended by a row without name, or NULL */
-	bool client_http, client_amqp;    /* also takes the options of all client commands */
+	const struct cli_option *options;   /* ended by a row without name, or NULL */
+	const struct cli_option *shared[3]; /* the same, of tables that other commands have as well */
+	bool client_http, client_amqp;      /* also takes the options of all client commands */
 };
 
 extern const struct cli_command cli_commands[]; /* ended by a row without name */
@@ -83,6 +84,17 @@ int cmd_help(struct cli *c);
 int cmd_status(struct cli *c);
 int cmd_publish(struct cli *c);
 int cmd_get(struct cli *c);
+int cmd_list(struct cli *c);
+int cmd_declare(struct cli *c);
+int cmd_delete(struct cli *c);
+int cmd_bind(struct cli *c);
+int cmd_unbind(struct cli *c);
+int cmd_purge(struct cli *c);
+int cmd_user(struct cli *c);
+int cmd_vhost(struct cli *c);
+int cmd_permission(struct cli *c);
+int cmd_policy(struct cli *c);
+int cmd_import(struct cli *c);
 int cmd_snapshot(struct cli *c);
 int cmd_restore(struct cli *c);
 int cmd_check_data(struct cli *c);

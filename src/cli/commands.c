@@ -141,6 +141,127 @@ static const struct cli_option restore_options[] = {
 	END_OF_TABLE,
 };
 
+/* Of commands about objects in a vhost, over HTTP. */
+static const struct cli_option vhost_options[] = {
+	{ .name = "vhost",
+	    .value = "NAME",
+	    .env = "HERMES_VHOST",
+	    .text = "virtual host; / if nothing says otherwise" },
+	END_OF_TABLE,
+};
+
+/* Of what can list several vhosts. */
+static const struct cli_option only_vhost_options[] = {
+	{ .name = "vhost",
+	    .value = "NAME",
+	    .env = "HERMES_VHOST",
+	    .text = "of this virtual host only; lists are of all if nothing says otherwise, other "
+	            "verbs take /" },
+	END_OF_TABLE,
+};
+
+static const struct cli_option list_options[] = {
+	{ .name = "json", .text = "as JSON" },
+	{ .name = "columns",
+	    .value = "NAME,...",
+	    .text = "these fields of the JSON; queue.name is a field of a field" },
+	{ .name = "no-header", .text = "no line with the names of the columns" },
+	END_OF_TABLE,
+};
+
+static const struct cli_option argument_options[] = {
+	{ .name = "argument",
+	    .letter = 'a',
+	    .value = "NAME=VALUE",
+	    .repeats = true,
+	    .text = "one argument; a VALUE that is JSON, such as 5 or true, is that, any other is "
+	            "text" },
+	{ .name = "arguments", .value = "JSON", .text = "arguments as a JSON object" },
+	END_OF_TABLE,
+};
+
+static const struct cli_option declare_options[] = {
+	{ .name = "type",
+	    .letter = 't',
+	    .value = "TYPE",
+	    .text = "of a queue: classic or quorum; of an exchange: direct (if nothing says "
+	            "otherwise), fanout, topic, headers or another that the node knows" },
+	{ .name = "transient", .text = "not durable: gone when the node stops" },
+	{ .name = "auto-delete", .text = "gone with its last consumer or binding" },
+	{ .name = "internal", .text = "an exchange that takes messages from exchanges only" },
+	END_OF_TABLE,
+};
+
+static const struct cli_option delete_options[] = {
+	{ .name = "if-empty", .text = "only a queue without messages" },
+	{ .name = "if-unused",
+	    .text = "only a queue without consumers, an exchange without "
+	            "bindings" },
+	END_OF_TABLE,
+};
+
+static const struct cli_option bind_options[] = {
+	{ .name = "key",
+	    .letter = 'k',
+	    .value = "KEY",
+	    .text = "routing key, or pattern of a topic exchange; empty if not given" },
+	{ .name = "to-exchange", .text = "DESTINATION is an exchange, not a queue" },
+	END_OF_TABLE,
+};
+
+static const struct cli_option user_options[] = {
+	{ .name = "tags",
+	    .value = "TAG,...",
+	    .text = "administrator, monitoring, policymaker, management or others" },
+	{ .name = "new-password",
+	    .value = "WORD",
+	    .env = "HERMES_NEW_PASSWORD",
+	    .text = "the password; others on the machine can read it off the command line, from "
+	            "the environment they cannot" },
+	{ .name = "password-stdin", .text = "the password is a line on standard input" },
+	{ .name = "no-password", .text = "nobody can log in as that user" },
+	END_OF_TABLE,
+};
+
+static const struct cli_option vhost_set_options[] = {
+	{ .name = "description", .value = "TEXT", .text = "what it is for" },
+	{ .name = "tags", .value = "TAG,...", .text = "words that mean something to you" },
+	{ .name = "default-queue-type",
+	    .value = "TYPE",
+	    .text = "type of queues that are declared without one: classic or quorum" },
+	END_OF_TABLE,
+};
+
+static const struct cli_option permission_options[] = {
+	{ .name = "topic", .text = "routing keys of topic exchanges" },
+	{ .name = "exchange", .value = "NAME", .text = "with --topic: which exchange" },
+	END_OF_TABLE,
+};
+
+static const struct cli_option policy_options[] = {
+	{ .name = "operator", .text = "operators' policies, which stand above the others" },
+	{ .name = "set",
+	    .letter = 's',
+	    .value = "KEY=VALUE",
+	    .repeats = true,
+	    .text = "one key of the definition; a VALUE that is JSON is that, any other is text" },
+	{ .name = "definition", .value = "JSON", .text = "the definition as a JSON object" },
+	{ .name = "apply-to",
+	    .value = "WHAT",
+	    .def = "all",
+	    .text = "queues, classic_queues, quorum_queues, exchanges or all" },
+	{ .name = "priority",
+	    .value = "N",
+	    .def = "0",
+	    .text = "of those that match, the one with the highest counts" },
+	END_OF_TABLE,
+};
+
+static const struct cli_option definitions_options[] = {
+	{ .name = "vhost", .value = "NAME", .text = "of this virtual host only, without users" },
+	END_OF_TABLE,
+};
+
 /* In the order in which help shows them. */
 const struct cli_command cli_commands[] = {
 	{ .name = "server",
@@ -182,6 +303,146 @@ const struct cli_command cli_commands[] = {
 	    .args_max = 1,
 	    .options = get_options,
 	    .client_amqp = true },
+	{ .name = "list",
+	    .run = cmd_list,
+	    .usage = "WHAT [OPTIONS]",
+	    .text = "list queues, exchanges, bindings, connections and others",
+	    .help = "WHAT is queues, exchanges, bindings, connections, channels, consumers, users, "
+	            "vhosts,\n"
+	            "permissions, topic-permissions, policies or operator-policies. On a terminal "
+	            "columns\n"
+	            "are aligned, else parted by tabs. What a terminal would act upon is shown as "
+	            "\\x1b:\n"
+	            "--json has names as they are.\n"
+	            "  hermes list queues\n"
+	            "  hermes list consumers --vhost shop --columns queue.name,prefetch_count\n",
+	    .args_min = 1,
+	    .args_max = 1,
+	    .options = list_options,
+	    .shared = { only_vhost_options },
+	    .client_http = true },
+	{ .name = "declare",
+	    .run = cmd_declare,
+	    .usage = "queue|exchange NAME [OPTIONS]",
+	    .text = "make a queue or an exchange",
+	    .help = "One that is there and the same is fine; one that differs is an error.\n"
+	            "  hermes declare queue orders --type quorum --argument x-max-length=1000\n"
+	            "  hermes declare exchange events --type topic\n",
+	    .args_min = 2,
+	    .args_max = 2,
+	    .options = declare_options,
+	    .shared = { argument_options, vhost_options },
+	    .client_http = true },
+	{ .name = "delete",
+	    .run = cmd_delete,
+	    .usage = "queue|exchange NAME [OPTIONS]",
+	    .text = "delete a queue or an exchange",
+	    .help = "A queue's messages are gone with it.\n"
+	            "  hermes delete queue orders --if-empty\n",
+	    .args_min = 2,
+	    .args_max = 2,
+	    .options = delete_options,
+	    .shared = { vhost_options },
+	    .client_http = true },
+	{ .name = "bind",
+	    .run = cmd_bind,
+	    .usage = "SOURCE DESTINATION [OPTIONS]",
+	    .text = "bind a queue or an exchange to an exchange",
+	    .help = "SOURCE is an exchange, DESTINATION a queue.\n"
+	            "  hermes bind events orders --key 'order.#'\n"
+	            "  hermes bind events audit --to-exchange --key '#'\n",
+	    .args_min = 2,
+	    .args_max = 2,
+	    .options = bind_options,
+	    .shared = { argument_options, vhost_options },
+	    .client_http = true },
+	{ .name = "unbind",
+	    .run = cmd_unbind,
+	    .usage = "SOURCE DESTINATION [OPTIONS]",
+	    .text = "undo a binding",
+	    .help = "The one with this key and these arguments, and no other.\n"
+	            "  hermes unbind events orders --key 'order.#'\n",
+	    .args_min = 2,
+	    .args_max = 2,
+	    .options = bind_options,
+	    .shared = { argument_options, vhost_options },
+	    .client_http = true },
+	{ .name = "purge",
+	    .run = cmd_purge,
+	    .usage = "QUEUE [OPTIONS]",
+	    .text = "drop the messages of a queue",
+	    .help = "Those that are ready: what a consumer holds unacknowledged stays.\n"
+	            "  hermes purge orders --vhost shop\n",
+	    .args_min = 1,
+	    .args_max = 1,
+	    .shared = { vhost_options },
+	    .client_http = true },
+	{ .name = "user",
+	    .run = cmd_user,
+	    .usage = "add|set|passwd|delete|list [NAME] [OPTIONS]",
+	    .text = "add, change, delete and list users",
+	    .help = "set changes the tags, passwd the password. A user may do nothing in a vhost "
+	            "before\n"
+	            "'hermes permission set'. --user and --password are who you log in as.\n"
+	            "  hermes user add app --password-stdin < secret\n"
+	            "  hermes user set app --tags monitoring\n"
+	            "  hermes user passwd app\n",
+	    .args_min = 1,
+	    .args_max = 2,
+	    .options = user_options,
+	    .shared = { list_options },
+	    .client_http = true },
+	{ .name = "vhost",
+	    .run = cmd_vhost,
+	    .usage = "add|set|delete|list [NAME] [OPTIONS]",
+	    .text = "add, change, delete and list virtual hosts",
+	    .help = "delete takes all that is in it, and closes its connections. What set is not "
+	            "told stays.\n"
+	            "  hermes vhost add shop --description 'orders' --default-queue-type quorum\n",
+	    .args_min = 1,
+	    .args_max = 2,
+	    .options = vhost_set_options,
+	    .shared = { list_options },
+	    .client_http = true },
+	{ .name = "permission",
+	    .run = cmd_permission,
+	    .usage = "set|delete|list [USER] [CONFIGURE WRITE READ] [OPTIONS]",
+	    .text = "set, delete and list permissions",
+	    .help = "Three regular expressions of names: what the user may declare and delete, "
+	            "write to, and\n"
+	            "read from. An empty one matches nothing. With --topic two, of routing keys.\n"
+	            "  hermes permission set app '^app-' '.*' '^app-' --vhost shop\n"
+	            "  hermes permission set app '^app\\.' '.*' --topic --exchange events\n",
+	    .args_min = 1,
+	    .args_max = 5,
+	    .options = permission_options,
+	    .shared = { list_options, only_vhost_options },
+	    .client_http = true },
+	{ .name = "policy",
+	    .run = cmd_policy,
+	    .usage = "set|delete|list [NAME] [PATTERN] [OPTIONS]",
+	    .text = "set, delete and list policies",
+	    .help = "PATTERN is a regular expression of the names of queues or exchanges.\n"
+	            "  hermes policy set limit '^order' --set max-length=10000 --apply-to queues\n"
+	            "  hermes policy list --operator\n",
+	    .args_min = 1,
+	    .args_max = 3,
+	    .options = policy_options,
+	    .shared = { list_options, only_vhost_options },
+	    .client_http = true },
+	{ .name = "import",
+	    .run = cmd_import,
+	    .usage = "[FILE] [OPTIONS]",
+	    .text = "read definitions into a node",
+	    .help =
+	        "Those of RabbitMQ, too; from standard input without FILE. Each object is tried: "
+	        "those\n"
+	        "that cannot be made are named with the reason, the others are made, and the exit\n"
+	        "status is 1.\n"
+	        "  hermes import definitions.json\n",
+	    .args_max = 1,
+	    .options = definitions_options,
+	    .client_http = true },
 	{ .name = "snapshot",
 	    .run = cmd_snapshot,
 	    .usage = "DIR [OPTIONS]",
@@ -228,18 +489,7 @@ const struct cli_command cli_commands[] = {
 	    .usage = "",
 	    .text = "show the version, and those of libraries" },
 	LATER("consume", "QUEUE", "receive messages as they come"),
-	LATER("list", "WHAT", "list queues, exchanges, bindings, connections and others"),
-	LATER("declare", "WHAT", "make a queue or an exchange"),
-	LATER("delete", "WHAT", "delete a queue or an exchange"),
-	LATER("bind", "SOURCE DESTINATION", "bind a queue or an exchange to an exchange"),
-	LATER("unbind", "SOURCE DESTINATION", "undo a binding"),
-	LATER("purge", "QUEUE", "drop the messages of a queue"),
-	LATER("user", "VERB", "add, set, delete and list users"),
-	LATER("vhost", "VERB", "add, delete and list virtual hosts"),
-	LATER("permission", "VERB", "set, delete and list permissions"),
-	LATER("policy", "VERB", "set, delete and list policies"),
 	LATER("export", "[FILE]", "write the definitions of a node"),
-	LATER("import", "FILE", "read definitions into a node"),
 	LATER("apply", "FILE", "show how definitions differ from a node, and make it so"),
 	LATER("drain", "", "maintenance mode on"),
 	LATER("resume", "", "maintenance mode off"),

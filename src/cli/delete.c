@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * hermes delete queue|exchange NAME */
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "cli/api.h"
+#include "cli/cli_verbs.h"
+#include "cli/http_path.h"
+#include "cli/text_safe.h"
+
+static char *
+with_conditions(char *path, bool if_empty, bool if_unused)
+{
+	char *whole = xasprintf("%s%s%s%s", path, if_empty || if_unused ? "?" : "",
+	    if_empty ? "if-empty=true" : "",
+	    if_unused ? if_empty ? "&if-unused=true" : "if-unused=true" : "");
+
+	free(path);
+	return whole;
+}
+
+static int
+delete_queue(struct cli *c)
+{
+	const char *name = cli_arg(c, 1), *vhost = api_vhost(c);
+
+	return api_delete(c,
+	    with_conditions(HTTP_PATH("/api/queues/*/*", vhost, name), cli_switch(c, "if-empty"),
+	        cli_switch(c, "if-unused")),
+	    text_safe_format("queue '%s' in vhost '%s'", name, vhost), "deleted");
+}
+
+static int
+delete_exchange(struct cli *c)
+{
+	const char *name = cli_arg(c, 1), *vhost = api_vhost(c);
+
+	return api_delete(c,
+	    with_conditions(
+	        HTTP_PATH("/api/exchanges/*/*", vhost, name), false, cli_switch(c, "if-unused")),
+	    text_safe_format("exchange '%s' in vhost '%s'", name, vhost), "deleted");
+}
+
+int
+cmd_delete(struct cli *c)
+{
+	static const struct cli_verb verbs[] = {
+		{ "queue", delete_queue, "NAME", 1, 1, "vhost if-empty if-unused" },
+		{ "exchange", delete_exchange, "NAME", 1, 1, "vhost if-unused" },
+		{ .name = NULL },
+	};
+
+	return cli_run_verb(c, verbs);
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * hermes list WHAT. What a kind is called, where the API has it, and which of its fields are shown unless told otherwise is
+ * one row of a table. */
+#include "cli/list.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "cli/cli_verbs.h"
+#include "cli/http_client.h"
+#include "cli/http_path.h"
+#include "cli/text_safe.h"
+#include "cli/text_table.h"
+
+enum { COLUMNS_MAX = 64 };
+
+static const struct kind {
+	const char *name;
+	const char *path;     /* of all */
+	const char *in_vhost; /* of those in a vhost; NULL: they belong to none */
+	const char *columns;
+} kinds[] = {
+	{ "queues", "/api/queues", "/api/queues/*",
+	    "vhost,name,type,state,messages_ready,messages_unacknowledged,consumers,policy" },
+	{ "exchanges", "/api/exchanges", "/api/exchanges/*",
+	    "vhost,name,type,durable,auto_delete,internal,policy" },
+	{ "bindings", "/api/bindings", "/api/bindings/*",
+	    "vhost,source,destination_type,destination,routing_key,arguments" },
+	{ "connections", "/api/connections", "/api/vhosts/*/connections",
+	    "name,user_provided_name,user,vhost,state,channels" },
+	{ "channels", "/api/channels", "/api/vhosts/*/channels",
+	    "name,user,vhost,state,consumer_count,prefetch_count,messages_unacknowledged,"
+	    "messages_unconfirmed" },
+	{ "consumers", "/api/consumers", "/api/consumers/*",
+	    "queue.vhost,queue.name,consumer_tag,channel_details.name,ack_required,exclusive,"
+	    "active,prefetch_count" },
+	{ "users", "/api/users", NULL, "name,tags" },
+	{ "vhosts", "/api/vhosts", NULL, "name,description,default_queue_type,tags" },
+	{ "permissions", "/api/permissions", "/api/vhosts/*/permissions",
+	    "vhost,user,configure,write,read" },
+	{ "topic-permissions", "/api/topic-permissions", "/api/vhosts/*/topic-permissions",
+	    "vhost,user,exchange,write,read" },
+	{ "policies", "/api/policies", "/api/policies/*",
+	    "vhost,name,pattern,apply-to,priority,definition" },
+	{ "operator-policies", "/api/operator-policies", "/api/operator-policies/*",
+	    "vhost,name,pattern,apply-to,priority,definition" },
+};
+
+/* The columns that are shown: words of a text that was cut at its commas. */
+struct columns {
+	char *text; /* owned */
+	const char *name[COLUMNS_MAX];
+	size_t count;
+};
+
+/* False: wrong usage, which was said. */
+static bool
+columns_take(struct cli *c, const struct kind *kind, struct columns *k)
+{
+	const char *given = cli_value(c, "columns");
+	char *rest, *word;
+
+	k->count = 0;
+	k->text = rest = xstrdup(given != NULL ? given : kind->columns);
+	while ((word = strsep(&rest, ", ")) != NULL) {
+		if (*word == '\0')
+			continue;
+		if (k->count == COLUMNS_MAX) {
+			(void)cli_misuse(c, "--columns: more than %d", COLUMNS_MAX);
+			return false;
+		}
+		k->name[k->count++] = word;
+	}
+	if (k->count == 0)
+		(void)cli_misuse(c, "--columns names none; such as --columns %s", kind->columns);
+	return k->count > 0;
+}
+
+/* The node leaves out of its answer what nobody asked for. Takes path. */
+static char *
+with_columns(char *path, const struct columns *k)
+{
+	char *whole = path;
+
+	for (size_t i = 0; i < k->count; i++) {
+		char *name = HTTP_PATH("*", k->name[i]), *before = whole;
+
+		whole = xasprintf("%s%s%s", before, i == 0 ? "?columns=" : ",", name);
+		free(before);
+		free(name);
+	}
+	return whole;
+}
+
+/* The field of a row: "queue.name" is a field of a field. Borrowed, NULL: it has none. */
+static json_t *
+field_at(const json_t *row, const char *name)
+{
+	json_t *value = json_object_get(row, name);
+	const char *dot = strchr(name, '.');
+	char *head;
+
+	if (value != NULL || dot == NULL)
+		return value;
+	head = xstrndup(name, (size_t)(dot - name));
+	value = field_at(json_object_get(row, head), dot + 1);
+	free(head);
+	return value;
+}
+
+/* ---- JSON ---- */
+
+/* Sets "queue.name" as a field of the field queue. */
+static void
+field_set(json_t *row, const char *name, json_t *value)
+{
+	const char *dot = strchr(name, '.');
+	json_t *inner;
+	char *head;
+
+	if (dot == NULL) {
+		(void)json_object_set(row, name, value);
+		return;
+	}
+	head = xstrndup(name, (size_t)(dot - name));
+	inner = json_object_get(row, head);
+	if (!json_is_object(inner)) {
+		inner = json_object();
+		(void)json_object_set_new(row, head, inner);
+	}
+	field_set(inner, dot + 1, value);
+	free(head);
+}
+
+/* Rows with the columns only, for kinds that the node gives whole all the same. */
+static json_t *
+reduced(const json_t *list, const struct columns *k)
+{
+	json_t *out = json_array();
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(list, i, row)
+	{
+		json_t *less = json_object();
+
+		for (size_t n = 0; n < k->count; n++) {
+			json_t *value = field_at(row, k->name[n]);
+
+			if (value != NULL)
+				field_set(less, k->name[n], value);
+		}
+		(void)json_array_append_new(out, less);
+	}
+	return out;
+}
+
+static void
+print_json(struct cli *c, const json_t *list, const struct columns *k)
+{
+	json_t *less = cli_given(c, "columns") ? reduced(list, k) : NULL;
+
+	(void)json_dumpf(less != NULL ? less : list, stdout, JSON_INDENT(2));
+	printf("\n");
+	json_decref(less);
+}
+
+/* ---- tables ---- */
+
+/* Texts of a list with commas between; NULL: it holds something else. */
+static char *
+words_of(const json_t *list)
+{
+	char *all = xstrdup("");
+	const json_t *word;
+	size_t i;
+
+	json_array_foreach(list, i, word)
+	{
+		char *before = all;
+
+		if (!json_is_string(word)) {
+			free(before);
+			return NULL;
+		}
+		all = xasprintf("%s%s%s", before, i > 0 ? "," : "", json_string_value(word));
+		free(before);
+	}
+	return all;
+}
+
+static void
+add_cell(struct text_table *t, const json_t *value)
+{
+	char *text = json_is_array(value) ? words_of(value) : NULL;
+
+	if (json_is_string(value)) {
+		text_table_add(t, json_string_value(value), json_string_length(value), false);
+		return;
+	}
+	if (text == NULL && value != NULL && !json_is_null(value) &&
+	    !(json_is_object(value) && json_object_size(value) == 0))
+		text = json_dumps(value,
+		    JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS | JSON_REAL_PRECISION(6));
+	text_table_add(
+	    t, text != NULL ? text : "", text != NULL ? strlen(text) : 0, json_is_number(value));
+	free(text);
+}
+
+/* A column that no row has was misspelt, as likely as not. */
+static void
+warn_of(struct cli *c, const json_t *list, const struct kind *kind, const struct columns *k)
+{
+	for (size_t n = 0; n < k->count && json_array_size(list) > 0; n++) {
+		const json_t *row;
+		bool found = false;
+		size_t i;
+
+		json_array_foreach(list, i, row) if (field_at(row, k->name[n]) != NULL)
+		{
+			found = true;
+			break;
+		}
+		if (!found && cli_given(c, "columns")) {
+			char *name = text_safe_format("%s", k->name[n]);
+
+			(void)cli_fail(c, "none of the %s has a column '%s'; --json shows all",
+			    kind->name, name);
+			free(name);
+		}
+	}
+}
+
+static void
+print_table(struct cli *c, const json_t *list, const struct columns *k)
+{
+	struct text_table *t = text_table_new(k->count);
+	const json_t *row;
+	size_t i;
+
+	for (size_t n = 0; n < k->count && !cli_switch(c, "no-header"); n++)
+		text_table_add(t, k->name[n], strlen(k->name[n]),
+		    json_is_number(field_at(json_array_get(list, 0), k->name[n])));
+	json_array_foreach(list, i, row) for (size_t n = 0; n < k->count; n++)
+	    add_cell(t, field_at(row, k->name[n]));
+	text_table_print(t, stdout, isatty(STDOUT_FILENO) == 1);
+	text_table_free(&t);
+}
+
+static const struct kind *
+kind_of(const char *name)
+{
+	for (size_t i = 0; i < COUNT_OF(kinds); i++)
+		if (strcmp(kinds[i].name, name) == 0)
+			return &kinds[i];
+	abort(); /* names come from our tables */
+}
+
+int
+list_show(struct cli *c, const char *name, const char *vhost)
+{
+	const struct kind *kind = kind_of(name);
+	struct columns k;
+	json_t *list = NULL;
+	char *path, *what;
+	int rc = CLI_USAGE;
+
+	if (columns_take(c, kind, &k)) {
+		path = vhost != NULL ? HTTP_PATH(kind->in_vhost, vhost) : xstrdup(kind->path);
+		what = vhost != NULL ? text_safe_format("vhost '%s'", vhost) : NULL;
+		if (!cli_switch(c, "json") || cli_given(c, "columns"))
+			path = with_columns(path, &k);
+		rc = http_client_call(
+		    c, &(struct http_call){ .path = path, .what = what }, NULL, &list);
+		free(what);
+		free(path);
+	}
+	if (rc == CLI_OK && !json_is_array(list))
+		rc = cli_fail(c, "the answer is no list; is this the management port?");
+	if (rc == CLI_OK && cli_switch(c, "json"))
+		print_json(c, list, &k);
+	else if (rc == CLI_OK)
+		print_table(c, list, &k);
+	if (rc == CLI_OK)
+		warn_of(c, list, kind, &k);
+	json_decref(list);
+	free(k.text);
+	return rc;
+}
+
+static int
+show(struct cli *c)
+{
+	return list_show(c, cli_arg(c, 0), cli_value(c, "vhost"));
+}
+
+/* What belongs to no vhost: a vhost of the environment means nothing to it. */
+static int
+show_all(struct cli *c)
+{
+	return list_show(c, cli_arg(c, 0), NULL);
+}
+
+int
+cmd_list(struct cli *c)
+{
+	struct cli_verb verbs[COUNT_OF(kinds) + 1] = { 0 };
+
+	for (size_t i = 0; i < COUNT_OF(kinds); i++)
+		verbs[i] = (struct cli_verb){ .name = kinds[i].name,
+			.run = kinds[i].in_vhost != NULL ? show : show_all,
+			.usage = "",
+			.options = kinds[i].in_vhost != NULL ? "json columns no-header vhost"
+			                                     : "json columns no-header" };
+	return cli_run_verb(c, verbs);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/new_password.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+enum { PASSWORD_MAX = 4096 };
+
+/* A line without its end. NULL: there is none, or it is too long. */
+static char *
+read_line(FILE *in)
+{
+	char *line = xmalloc(PASSWORD_MAX + 2);
+	size_t n;
+
+	if (fgets(line, PASSWORD_MAX + 2, in) == NULL || strlen(line) > PASSWORD_MAX) {
+		free(line);
+		return NULL;
+	}
+	n = strcspn(line, "\r\n");
+	line[n] = '\0';
+	return line;
+}
+
+/* A line that the terminal does not show. Meanwhile an interrupt is a character that ends the line, so that the
+ * terminal is never left as it is then. NULL: nothing was typed, or the interrupt. */
+static char *
+ask(const char *prompt)
+{
+	enum { INTERRUPT = 3 };
+	struct termios shown, hidden;
+	char *line = xmalloc(PASSWORD_MAX + 2);
+	ssize_t n;
+
+	if (tcgetattr(STDIN_FILENO, &shown) != 0) {
+		free(line);
+		return NULL;
+	}
+	hidden = shown;
+	hidden.c_lflag &= ~(tcflag_t)(ECHO | ISIG);
+	hidden.c_cc[VEOL] = INTERRUPT;
+	(void)tcsetattr(STDIN_FILENO, TCSAFLUSH, &hidden);
+	fputs(prompt, stderr);
+	n = read(STDIN_FILENO, line, PASSWORD_MAX + 1);
+	(void)tcsetattr(STDIN_FILENO, TCSAFLUSH, &shown);
+	fputc('\n', stderr);
+	if (n > 0 && line[n - 1] == '\n') {
+		line[n - 1] = '\0';
+		return line;
+	}
+	free(line);
+	return NULL;
+}
+
+/* NULL: *rc says how it failed, which was said. */
+static char *
+ask_twice(struct cli *c, int *rc)
+{
+	char *first = ask("New password: "), *second = first != NULL ? ask("Once more: ") : NULL;
+
+	if (second != NULL && strcmp(first, second) == 0) {
+		free(second);
+		return first;
+	}
+	*rc = cli_fail(
+	    c, "%s", second != NULL ? "the two are not the same" : "no password was typed");
+	free(first);
+	free(second);
+	return NULL;
+}
+
+static char *
+take(struct cli *c, int *rc)
+{
+	const char *given = cli_value(c, "new-password");
+	char *line = NULL;
+
+	if (cli_count(c, "new-password") > 0 && cli_switch(c, "password-stdin")) {
+		*rc = cli_misuse(c, "--new-password and --password-stdin do not go together");
+	} else if (cli_switch(c, "password-stdin")) {
+		line = read_line(stdin);
+		if (line == NULL)
+			*rc = cli_misuse(c,
+			    "standard input has no line of at most %d bytes with the password",
+			    PASSWORD_MAX);
+	} else if (given != NULL) {
+		line = xstrdup(given);
+	} else if (isatty(STDIN_FILENO) == 1) {
+		line = ask_twice(c, rc);
+	} else {
+		*rc = cli_misuse(c,
+		    "the password is missing: --password-stdin reads it from standard input, "
+		    "HERMES_NEW_PASSWORD holds it, or a terminal is asked");
+	}
+	return line;
+}
+
+static int
+put(struct cli *c, json_t *body, const char *password)
+{
+	if (*password == '\0')
+		return cli_misuse(
+		    c, "the password is empty; --no-password makes a user that cannot log in");
+	if (json_object_set_new(body, "password", json_string(password)) != 0)
+		return cli_misuse(c, "the password is not UTF-8");
+	return CLI_OK;
+}
+
+int
+new_password_put(struct cli *c, json_t *body)
+{
+	char *password;
+	int rc = CLI_OK;
+
+	if (cli_switch(c, "no-password")) {
+		if (cli_count(c, "new-password") > 0 || cli_switch(c, "password-stdin"))
+			rc = cli_misuse(c, "--no-password does not go together with a password");
+		return rc;
+	}
+	password = take(c, &rc);
+	if (password == NULL)
+		return rc;
+	rc = put(c, body, password);
+	explicit_bzero(password, strlen(password));
+	free(password);
+	return rc;
+}

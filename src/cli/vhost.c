@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * hermes vhost add|set|delete|list */
+#include <stdlib.h>
+
+#include "cli/api.h"
+#include "cli/cli_verbs.h"
+#include "cli/http_path.h"
+#include "cli/list.h"
+#include "cli/text_safe.h"
+
+static char *
+what_of(struct cli *c)
+{
+	return text_safe_format("vhost '%s'", cli_arg(c, 1));
+}
+
+static char *
+path_of(struct cli *c)
+{
+	return HTTP_PATH("/api/vhosts/*", cli_arg(c, 1));
+}
+
+static bool
+put_text(struct cli *c, json_t *body, const char *key, const char *option)
+{
+	const char *value = cli_value(c, option);
+	json_t *text;
+
+	if (value == NULL)
+		return true;
+	text = api_text(c, option, value);
+	return text != NULL && json_object_set_new(body, key, text) == 0;
+}
+
+/* What is not given stays as it is. */
+static int
+put(struct cli *c)
+{
+	const char *tags = cli_value(c, "tags");
+	json_t *body = json_object();
+
+	if (put_text(c, body, "description", "description") &&
+	    put_text(c, body, "default_queue_type", "default-queue-type") &&
+	    (tags == NULL || api_put_tags(c, body, tags)))
+		return api_put(c, path_of(c), body, what_of(c), "changed");
+	json_decref(body);
+	return CLI_USAGE;
+}
+
+static int
+put_if(struct cli *c, bool wanted, const char *else_said)
+{
+	bool exists = false;
+	int rc = api_exists(c, path_of(c), &exists, NULL);
+	char *what;
+
+	if (rc != CLI_OK || exists == wanted)
+		return rc != CLI_OK ? rc : put(c);
+	what = what_of(c);
+	rc = cli_fail(c, "%s is %s", what, else_said);
+	free(what);
+	return rc;
+}
+
+static int
+vhost_add(struct cli *c)
+{
+	return put_if(c, false, "there already; 'hermes vhost set' changes it");
+}
+
+static int
+vhost_set(struct cli *c)
+{
+	if (!cli_given(c, "description") && !cli_given(c, "tags") &&
+	    !cli_given(c, "default-queue-type"))
+		return cli_misuse(
+		    c, "nothing to set: --description, --tags or --default-queue-type");
+	return put_if(c, true, "not there; 'hermes vhost add' makes it");
+}
+
+static int
+vhost_delete(struct cli *c)
+{
+	return api_delete(c, path_of(c), what_of(c), "deleted");
+}
+
+static int
+vhost_list(struct cli *c)
+{
+	return list_show(c, "vhosts", NULL);
+}
+
+int
+cmd_vhost(struct cli *c)
+{
+	static const struct cli_verb verbs[] = {
+		{ "add", vhost_add, "NAME", 1, 1, "description tags default-queue-type" },
+		{ "set", vhost_set, "NAME", 1, 1, "description tags default-queue-type" },
+		{ "delete", vhost_delete, "NAME", 1, 1, "" },
+		{ "list", vhost_list, "", 0, 0, "json columns no-header" },
+		{ .name = NULL },
+	};
+
+	return cli_run_verb(c, verbs);
+}

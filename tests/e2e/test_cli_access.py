@@ -1,0 +1,265 @@
+"""Users, vhosts, permissions, policies and definitions from the shell; what is wrong usage. One node for all."""
+# SPDX-License-Identifier: Apache-2.0
+import json
+import os
+import pty
+import subprocess
+
+import pika
+import pytest
+
+from node import BINARY, SLOW, Node, clean_env, hermes
+
+ODD = "a/b?c#d e+f%2F&*ä中"        # a name that has to be encoded in a path
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory):
+    this = Node(tmp_path_factory.mktemp("cli")).start()
+    yield this
+    this.stop()
+
+
+@pytest.fixture
+def cli(broker):
+    """cli(WORDS..., status=0): runs hermes against the node; its output, of a failure standard error."""
+    def run(*words, status=0, stdin="", env=None):
+        done = hermes(*words, env={"HERMES_URL": broker.http_url, **(env or {})}, stdin=stdin)
+        assert done.returncode == status, (words, done.stdout, done.stderr)
+        assert status == 0 or done.stderr.startswith("hermes %s: " % words[0]), done.stderr
+        return done.stdout if status == 0 else done.stderr
+
+    return run
+
+
+def rows(text):
+    """The table as dictionaries by its header."""
+    head, *lines = [line.split("\t") for line in text.splitlines()]
+    return [dict(zip(head, line, strict=True)) for line in lines]
+
+
+def test_a_user_from_beginning_to_end(broker, cli):
+    vhost = ODD + "v"
+    assert cli("vhost", "add", vhost, "--description", "für alle") == "made vhost '%s'\n" % vhost
+    assert cli("user", "add", ODD, "--password-stdin", "--tags", "monitoring, own",
+               stdin="first\n") == "made user '%s'\n" % ODD
+    assert cli("permission", "set", ODD, "^q", ".*", "", "--vhost", vhost).startswith("made permission of ")
+    assert [r for r in rows(cli("list", "users")) if r["name"] == ODD] == [{"name": ODD, "tags": "monitoring,own"}]
+    assert {"vhost": vhost, "user": ODD, "configure": "^q", "write": ".*", "read": ""} in rows(cli("permission", "list"))
+    conn = broker.pika(ODD, "first", vhost)
+    conn.channel().queue_declare("q")
+    with pytest.raises(pika.exceptions.ChannelClosedByBroker):
+        conn.channel().queue_declare("other")
+    conn.close()
+    # new tags leave the password, a new password the tags
+    assert cli("user", "set", ODD, "--tags", "management") == "changed user '%s'\n" % ODD
+    broker.pika(ODD, "first", vhost).close()
+    cli("user", "passwd", ODD, env={"HERMES_NEW_PASSWORD": "second"})
+    as_odd = {"HERMES_USER": ODD, "HERMES_PASSWORD": "second"}
+    assert rows(cli("list", "vhosts", env=as_odd, status=0))[0]["name"] == vhost
+    assert "may not do this" in cli("user", "list", env=as_odd, status=1)
+    assert "refused user" in cli("user", "list", env={**as_odd, "HERMES_PASSWORD": "first"}, status=1)
+    assert rows(cli("user", "list"))[-1] == {"name": ODD, "tags": "management"}
+    cli("user", "passwd", ODD, "--no-password")
+    with pytest.raises(pika.exceptions.ProbableAuthenticationError):
+        broker.pika(ODD, "second", vhost)
+    cli("permission", "delete", ODD, "--vhost", vhost)
+    assert "there is no permission of user" in cli("permission", "delete", ODD, "--vhost", vhost, status=1)
+    assert cli("user", "delete", ODD) == "deleted user '%s'\n" % ODD
+    assert cli("user", "delete", ODD, status=1) == "hermes user: there is no user '%s'\n" % ODD
+    assert cli("vhost", "delete", vhost) == "deleted vhost '%s'\n" % vhost
+    assert "there is no vhost" in cli("vhost", "delete", vhost, status=1)
+
+
+def test_add_changes_nothing_that_is_there(broker, cli):
+    assert "user 'guest' is there already" in cli("user", "add", "guest", "--no-password", status=1)
+    broker.pika().close()
+    assert "vhost '/' is there already" in cli("vhost", "add", "/", status=1)
+    assert "vhost 'none' is not there" in cli("vhost", "set", "none", "--tags", "a", status=1)
+
+
+def test_a_vhost_keeps_what_set_is_not_told(cli):
+    cli("vhost", "add", "keeps", "--description", "one", "--default-queue-type", "quorum")
+    cli("vhost", "set", "keeps", "--tags", "a,b")
+    assert {"name": "keeps", "description": "one", "default_queue_type": "quorum", "tags": "a,b"} in \
+        rows(cli("vhost", "list"))
+    cli("vhost", "delete", "keeps")
+
+
+def test_passwords_come_from_many_places(broker, cli):
+    for n, (args, kw) in enumerate([
+            (["--new-password", "geheim ü"], {}),
+            (["--password-stdin"], {"stdin": "geheim ü\r\n"}),
+            ([], {"env": {"HERMES_NEW_PASSWORD": "geheim ü"}})]):
+        cli("user", "add", "p%d" % n, "--tags", "management", *args, **kw)
+        cli("list", "vhosts", env={"HERMES_USER": "p%d" % n, "HERMES_PASSWORD": "geheim ü"})
+        cli("user", "delete", "p%d" % n)
+    assert "the password is missing" in cli("user", "add", "p", status=2)
+    assert "the password is empty" in cli("user", "add", "p", "--password-stdin", stdin="\n", status=2)
+    assert "standard input has no line" in cli("user", "add", "p", "--password-stdin", stdin="", status=2)
+    assert "standard input has no line" in cli("user", "add", "p", "--password-stdin", stdin="x" * 5000, status=2)
+    assert "do not go together" in cli("user", "add", "p", "--password-stdin", "--new-password", "a", status=2)
+    assert "does not go together" in cli("user", "add", "p", "--no-password", "--password-stdin", status=2)
+    assert "p" not in [r["name"] for r in rows(cli("user", "list"))]
+
+
+def test_a_terminal_is_asked_and_shows_nothing(broker, cli):
+    """And tables on it are aligned."""
+    def at_terminal(words, answers=()):
+        """The exit status and what the terminal shows."""
+        master, slave = pty.openpty()
+        process = subprocess.Popen([str(BINARY)] + words, stdin=slave, stdout=slave, stderr=slave,
+                                   env=clean_env({"HERMES_URL": broker.http_url}))
+        os.close(slave)
+        said = b""
+
+        def more(until):
+            nonlocal said
+            while until is None or until not in said:
+                try:
+                    piece = os.read(master, 65536)
+                except OSError:         # the other side is closed
+                    return
+                if not piece:
+                    return
+                said += piece
+
+        for prompt, answer in answers:
+            more(prompt)
+            os.write(master, answer)
+        more(None)
+        os.close(master)
+        return process.wait(30 * SLOW), said
+
+    asked = [(b"New password: ", b"hidden\n"), (b"Once more: ", b"hidden\n")]
+    status, said = at_terminal(["user", "add", "typed", "--tags", "management"], asked)
+    assert status == 0 and b"made user 'typed'" in said and b"hidden" not in said
+    cli("list", "vhosts", env={"HERMES_USER": "typed", "HERMES_PASSWORD": "hidden"})
+    status, said = at_terminal(["user", "passwd", "typed"], [asked[0], (b"Once more: ", b"other\n")])
+    assert status == 1 and b"the two are not the same" in said
+    status, said = at_terminal(["user", "passwd", "typed"], [(b"New password: ", b"half\x03")])
+    assert status == 1 and b"no password was typed" in said and b"half" not in said
+    status, said = at_terminal(["list", "users"])
+    assert status == 0 and b"name   tags\r\nadmin  administrator\r\n" in said
+    cli("user", "delete", "typed")
+
+
+def test_topic_permissions(cli):
+    topic = ["--topic", "--exchange", "amq.topic"]
+    assert cli("permission", "set", "guest", "^a", "^b", *topic).startswith("made topic permission of user 'guest' on ")
+    assert rows(cli("permission", "list", "--topic")) == rows(cli("list", "topic-permissions", "--vhost", "/")) == [
+        {"vhost": "/", "user": "guest", "exchange": "amq.topic", "write": "^a", "read": "^b"}]
+    assert "--exchange NAME is missing" in cli("permission", "set", "guest", "a", "b", "--topic", status=2)
+    assert "--exchange goes with --topic" in cli("permission", "set", "guest", "a", "b", "c", "--exchange", "x", status=2)
+    assert "usage: hermes permission set" in cli("permission", "set", "guest", "a", "b", status=2)
+    assert "invalid" in cli("permission", "set", "guest", "(", "b", *topic, status=1)
+    cli("permission", "delete", "guest", *topic)
+    assert rows(cli("list", "topic-permissions")) == []
+
+
+@pytest.mark.parametrize("operator", [[], ["--operator"]], ids=["users'", "operators'"])
+def test_policies(cli, operator):
+    kind = "operator policy" if operator else "policy"
+    assert cli("policy", "set", ODD, "^o\\.", "-s", "max-length=5", "--definition", '{"message-ttl": 1000}',
+               "--priority", "-1", "--apply-to", "queues", *operator) == "made %s '%s' in vhost '/'\n" % (kind, ODD)
+    assert cli("policy", "set", ODD, "^o\\.", "-s", "max-length=6", *operator).startswith("changed ")
+    (row,) = rows(cli("policy", "list", *operator))
+    assert row == {"vhost": "/", "name": ODD, "pattern": "^o\\.", "apply-to": row["apply-to"], "priority": "0",
+                   "definition": '{"max-length":6}'}
+    assert json.loads(cli("policy", "list", "--json", "--columns", "name,definition.max-length", *operator)) == [
+        {"name": ODD, "definition": {"max-length": 6}}]
+    said = cli("policy", "set", "bad", "a", "-s", "max-length=many", *operator, status=1)
+    assert said.startswith("hermes policy: %s 'bad' in vhost '/': Validation failed " % kind) and said.count("\n") == 1
+    assert "there is no vhost 'none'" in cli("policy", "list", "--vhost", "none", *operator, status=1)
+    cli("policy", "delete", ODD, *operator)
+    assert rows(cli("policy", "list", *operator)) == []
+    assert "there is no %s" % kind in cli("policy", "delete", ODD, *operator, status=1)
+
+
+def test_values_of_a_definition_have_types(cli):
+    cli("policy", "set", "types", "^x", "-s", 'dead-letter-exchange="5"', "-s", "dead-letter-routing-key=a=b",
+        "-s", "max-length=5", "-s", "overflow=drop-head")
+    ((row,)) = json.loads(cli("policy", "list", "--json"))
+    assert row["definition"] == {"dead-letter-exchange": "5", "dead-letter-routing-key": "a=b", "max-length": 5,
+                                 "overflow": "drop-head"}
+    cli("policy", "delete", "types")
+
+
+@pytest.mark.parametrize("words, said", [
+    (["policy", "lsit"], "there is no 'lsit'; nearest: 'list'"),
+    (["user", "frobnicate"], "there is no 'frobnicate'; 'hermes help user' shows all"),
+    (["list", "queue"], "there is no 'queue'; nearest: 'queues'"),
+    (["list"], "something is missing"),
+    (["user", "add"], "something is missing; usage: hermes user add NAME"),
+    (["user", "list", "me"], "there are words too many; usage: hermes user list [OPTIONS]"),
+    (["user", "list", "--no-password"], "--no-password says nothing to 'hermes user list'"),
+    (["user", "set", "guest"], "--tags is missing"),
+    (["vhost", "set", "/"], "nothing to set"),
+    (["vhost", "add", "v", "--json"], "--json says nothing to 'hermes vhost add'"),
+    (["list", "users", "--vhost", "/"], "--vhost says nothing to 'hermes list users'"),
+    (["list", "users", "--colums", "name"], "unknown option '--colums'; nearest: '--columns'"),
+    (["list", "users", "--columns", ","], "--columns names none"),
+    (["list", "users", "--columns", ",".join("abcdefgh" * 9)], "--columns: more than 64"),
+    (["policy", "set", "a", "b"], "the policy says nothing"),
+    (["policy", "set", "a", "b", "--set", "max-length"], "it is --set NAME=VALUE"),
+    (["policy", "set", "a", "b", "--definition", "{"], "--definition is not JSON"),
+    (["policy", "set", "a", "b", "--definition", "[1]"], "--definition is no JSON object"),
+    (["policy", "set", "a", "b", "-s", "a=1", "--priority", "high"], "--priority: 'high' is not a whole number"),
+    (["policy", "set", "a", b"\xff", "-s", "a=1"], "the pattern is not UTF-8"),
+    (["user", "list", "--url", "https://x"], "an address is http://HOST:PORT"),
+], ids=lambda v: v if isinstance(v, str) else "")
+def test_wrong_usage(cli, words, said):
+    words = [os.fsdecode(w) for w in words]
+    assert said in cli(*words, status=2)
+
+
+def test_a_column_that_is_not_there(cli, broker):
+    done = hermes("list", "users", "--columns", "nmae,tags", "--no-header", env={"HERMES_URL": broker.http_url})
+    assert done.returncode == 0 and "none of the users has a column 'nmae'" in done.stderr
+    assert done.stdout.splitlines()[0] == "\tadministrator"
+
+
+def test_names_cannot_speak_to_the_terminal(cli):
+    name = "\x1b[2Jred\n\u202eevil"
+    cli("policy", "set", name, "^$", "-s", "max-length=1")
+    line = cli("policy", "list", "--columns", "name", "--no-header")
+    assert line == "\\x1b[2Jred\\x0a\\u202eevil\n"
+    assert json.loads(cli("policy", "list", "--json"))[0]["name"] == name
+    assert cli("policy", "delete", name) == "deleted policy '\\x1b[2Jred\\x0a\\u202eevil' in vhost '/'\n"
+
+
+def test_import_reports_each_object(broker, cli, tmp_path):
+    file = tmp_path / "definitions.json"
+    file.write_text(json.dumps({
+        "vhosts": [{"name": "/"}, {"name": "shop"}],
+        "policies": [{"vhost": "shop", "name": "fine", "pattern": "^a", "definition": {"max-length": 1}},
+                     {"vhost": "shop", "name": "bad", "pattern": "(", "definition": {"max-length": 1}}],
+        "queues": [{"name": "q", "vhost": "nowhere", "durable": True, "auto_delete": False, "arguments": {}}]}))
+    done = hermes("import", file, env={"HERMES_URL": broker.http_url})
+    assert done.returncode == 1
+    lines = done.stderr.splitlines()
+    assert len(lines) == 2
+    assert lines[0].startswith("hermes import: policy 'bad' in vhost 'shop': ")
+    assert lines[1].startswith("hermes import: queue 'q' in vhost 'nowhere': ")
+    assert done.stdout == "imported: 3, failed: 2\n"
+    assert [r["name"] for r in rows(cli("policy", "list", "--vhost", "shop"))] == ["fine"]
+    only = json.dumps({"policies": [{"name": "second", "pattern": "^b", "definition": {"max-length": 2}}]})
+    assert cli("import", "-", "--vhost", "shop", stdin=only) == "imported all\n"
+    assert [r["name"] for r in rows(cli("policy", "list", "--vhost", "shop"))] == ["fine", "second"]
+    assert "there is no vhost 'none'" in cli("import", "--vhost", "none", stdin=only, status=1)
+    cli("vhost", "delete", "shop")
+
+
+@pytest.mark.parametrize("text, said", [
+    ("{\n\n oops", "definitions.json:3: "), ("[]", "holds no JSON object"), (None, "cannot read ")])
+def test_import_of_what_is_no_definitions(cli, tmp_path, text, said):
+    file = tmp_path / "definitions.json"
+    if text is not None:
+        file.write_text(text)
+    assert said in cli("import", file, status=1)
+
+
+def test_a_node_that_is_not_there(broker):
+    this = hermes("list", "users", "--url", "http://127.0.0.1:%d" % broker.port)
+    assert this.returncode == 1 and "is it the management port?" in this.stderr
+    assert hermes("user", "list", "--url", "http://127.0.0.1:1").returncode == 1

@@ -1,0 +1,170 @@
+"""Queues, exchanges, bindings, connections and definitions from the shell. One node for all."""
+# SPDX-License-Identifier: Apache-2.0
+import json
+import os
+import stat
+
+import pytest
+
+from node import Node, hermes, wait_for
+
+ODD = "a/b?c#d e+f%2F&*ä中"        # a name that has to be encoded in a path
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory):
+    this = Node(tmp_path_factory.mktemp("cli")).start()
+    yield this
+    this.stop()
+
+
+@pytest.fixture
+def cli(broker):
+    """cli(WORDS..., status=0): runs hermes against the node; its output, of a failure standard error."""
+    def run(*words, status=0, stdin="", env=None):
+        done = hermes(*words, env={"HERMES_URL": broker.http_url, **(env or {})}, stdin=stdin)
+        assert done.returncode == status, (words, done.stdout, done.stderr)
+        assert status == 0 or done.stderr.startswith("hermes %s: " % words[0]), done.stderr
+        return done.stdout if status == 0 else done.stderr
+
+    return run
+
+
+def rows(text):
+    """The table as dictionaries by its header."""
+    head, *lines = [line.split("\t") for line in text.splitlines()]
+    return [dict(zip(head, line, strict=True)) for line in lines]
+
+
+def test_a_queue_from_beginning_to_end(broker, cli):
+    assert cli("declare", "queue", ODD, "-a", "x-max-length=5", "--arguments", '{"x-overflow": "reject-publish"}') == \
+        "made queue '%s' in vhost '/'\n" % ODD
+    again = ["declare", "queue", ODD, "-a", "x-max-length=5", "-a", "x-overflow=reject-publish"]
+    assert cli(*again) == "there already: queue '%s' in vhost '/'\n" % ODD
+    said = cli("declare", "queue", ODD, status=1)
+    assert "inequivalent arg 'x-max-length'" in said and said.count("\n") == 1
+    ((row,)) = json.loads(cli("list", "queues", "--json", "--columns", "name,durable,auto_delete,arguments"))
+    assert row == {"name": ODD, "durable": True, "auto_delete": False,
+                   "arguments": {"x-max-length": 5, "x-overflow": "reject-publish"}}
+    conn = broker.pika()
+    channel = conn.channel()
+    channel.confirm_delivery()
+    for _ in range(3):
+        channel.basic_publish("", ODD, b"x")
+    assert rows(cli("list", "queues", "--columns", "name,messages_ready,type")) == [
+        {"name": ODD, "messages_ready": "3", "type": "classic"}]
+    said = cli("delete", "queue", ODD, "--if-empty", status=1)
+    assert said.startswith("hermes delete: queue '%s' in vhost '/': " % ODD) and "not empty" in said
+    assert cli("purge", ODD) == "purged queue '%s' in vhost '/'\n" % ODD
+    channel.basic_consume(ODD, lambda *a: None)
+    assert "in use" in cli("delete", "queue", ODD, "--if-unused", status=1)
+    conn.close()
+    assert cli("delete", "queue", ODD, "--if-unused", "--if-empty") == "deleted queue '%s' in vhost '/'\n" % ODD
+    for words in (["delete", "queue"], ["purge"]):
+        assert cli(*words, ODD, status=1) == "hermes %s: there is no queue '%s' in vhost '/'\n" % (words[0], ODD)
+
+
+def test_kinds_of_queues_and_exchanges(cli):
+    cli("declare", "queue", "kinds-quorum", "--type", "quorum")
+    cli("declare", "queue", "kinds-short", "--transient", "--auto-delete")
+    cli("declare", "exchange", "kinds-topic", "-t", "topic", "-a", "alternate-exchange=amq.fanout")
+    cli("declare", "exchange", "kinds-inside", "--internal", "--transient")
+    queues = {r["name"]: r for r in rows(cli("list", "queues", "--columns", "name,type,durable,auto_delete"))}
+    assert queues["kinds-quorum"] == {"name": "kinds-quorum", "type": "quorum", "durable": "true", "auto_delete": "false"}
+    assert queues["kinds-short"] == {"name": "kinds-short", "type": "classic", "durable": "false", "auto_delete": "true"}
+    exchanges = {r["name"]: r for r in rows(cli("list", "exchanges"))}
+    assert [exchanges["kinds-topic"][k] for k in ("type", "durable", "internal")] == ["topic", "true", "false"]
+    assert [exchanges["kinds-inside"][k] for k in ("type", "durable", "internal")] == ["direct", "false", "true"]
+    assert "" in exchanges and exchanges["amq.topic"]["vhost"] == "/"
+    assert "unknown exchange type" in cli("declare", "exchange", "x", "--type", "tpoic", status=1)
+    assert "user 'guest' may not do this: " in cli("declare", "queue", "amq.mine", status=1)
+    for name in ("kinds-quorum", "kinds-short"):
+        cli("delete", "queue", name)
+    for name in ("kinds-topic", "kinds-inside"):
+        cli("delete", "exchange", name, "--if-unused")
+
+
+def test_bindings(cli):
+    cli("declare", "exchange", ODD, "--type", "headers")
+    cli("declare", "queue", "b q")
+    assert cli("bind", ODD, "b q", "--key", ODD) == \
+        "bound exchange '%s' to queue 'b q' with key '%s' in vhost '/'\n" % (ODD, ODD)
+    arguments = ["-a", "x-match=any", "-a", "n=5"]
+    cli("bind", ODD, "b q", *arguments)
+    cli("bind", ODD, "amq.fanout", "--to-exchange", "-k", "#")
+    assert "in use" in cli("delete", "exchange", ODD, "--if-unused", status=1)
+
+    def there():
+        return sorted((r["destination"], r["destination_type"], r["routing_key"], r["arguments"])
+                      for r in rows(cli("list", "bindings")) if r["source"] == ODD)
+
+    keyed, matched = ("b q", "queue", ODD, ""), ("b q", "queue", "", '{"n":5,"x-match":"any"}')
+    assert there() == sorted([("amq.fanout", "exchange", "#", ""), matched, keyed])
+    said = cli("unbind", ODD, "b q", "--key", "", status=1)
+    assert "there is no binding of exchange" in said and "of others there are some" in said
+    assert "there is no binding of exchange" in cli("unbind", ODD, "b q", "--to-exchange", status=1)
+    cli("unbind", ODD, "b q", "--arguments", '{"n": 5, "x-match": "any"}')
+    assert matched not in there() and keyed in there()
+    assert cli("unbind", ODD, "b q", "-k", ODD).startswith("unbound exchange ")
+    assert there() == [("amq.fanout", "exchange", "#", "")]
+    cli("unbind", ODD, "amq.fanout", "--to-exchange", "-k", "#")
+    assert "there is no " in cli("bind", ODD, "nowhere", status=1)
+    cli("delete", "queue", "b q")
+    cli("delete", "exchange", ODD, "--if-unused")
+
+
+def test_what_is_connected(broker, cli):
+    conn = broker.pika(client_properties={"connection_name": "mine ü"})
+    channel = conn.channel()
+    channel.queue_declare("connected", exclusive=True)
+    channel.basic_qos(prefetch_count=7)
+    channel.basic_consume("connected", lambda *a: None, consumer_tag="tag ä")
+    ((row,)) = rows(wait_for(lambda: cli("list", "connections")))
+    assert (row["user"], row["vhost"], row["channels"], row["user_provided_name"]) == ("guest", "/", "1", "mine ü")
+    name = row["name"]
+    ((row,)) = rows(cli("list", "channels"))
+    assert (row["name"], row["consumer_count"]) == (name + " (1)", "1")
+    ((row,)) = rows(cli("list", "consumers"))
+    assert (row["queue.name"], row["consumer_tag"], row["prefetch_count"]) == ("connected", "tag ä", "7")
+    assert row["channel_details.name"] == name + " (1)"
+    ((row,)) = json.loads(cli("list", "consumers", "--json", "--columns", "queue.name,active"))
+    assert row == {"queue": {"name": "connected"}, "active": True}
+    conn.close()
+    for what in ("connections", "channels", "consumers"):
+        assert rows(cli("list", what)) == []
+
+
+def test_vhosts_part_what_is_listed(cli):
+    cli("vhost", "add", ODD)
+    in_odd = {"HERMES_VHOST": ODD}
+    cli("declare", "queue", "only", "--vhost", ODD)
+    cli("declare", "queue", "slash")
+    assert {(r["vhost"], r["name"]) for r in rows(cli("list", "queues"))} >= {(ODD, "only"), ("/", "slash")}
+    for words, env in ((["--vhost", ODD], None), ([], in_odd)):
+        assert [r["name"] for r in rows(cli("list", "queues", *words, env=env))] == ["only"]
+        for what in ("connections", "channels", "consumers"):
+            assert rows(cli("list", what, *words, env=env)) == []
+        assert {r["vhost"] for what in ("exchanges", "bindings") for r in rows(cli("list", what, *words, env=env))} == {ODD}
+    assert "there is no vhost 'none'" in cli("list", "queues", "--vhost", "none", status=1)
+    # what belongs to no vhost does not mind the environment
+    assert len(rows(cli("list", "vhosts", env=in_odd))) > 1
+    assert cli("delete", "queue", "only", env=in_odd) == "deleted queue 'only' in vhost '%s'\n" % ODD
+    cli("delete", "queue", "slash")
+    cli("vhost", "delete", ODD)
+
+
+@pytest.mark.parametrize("words, said", [
+    (["declare", "queeu", "q"], "there is no 'queeu'; nearest: 'queue'"),
+    (["declare", "queue"], "something is missing"),
+    (["declare", "queue", "q", "--internal"], "--internal says nothing to 'hermes declare queue'"),
+    (["declare", "queue", "q", "-a", "=5"], "it is --argument NAME=VALUE"),
+    (["declare", "queue", "q", "--arguments", "5"], "--arguments is not JSON"),
+    (["declare", "exchange", "x", "--type", b"\xff"], "--type is not UTF-8"),
+    (["delete", "exchange", "x", "--if-empty"], "--if-empty says nothing to 'hermes delete exchange'"),
+    (["bind", "x"], "something is missing"),
+    (["bind", "x", "q", "--kye", "a"], "unknown option '--kye'; nearest: '--key'"),
+    (["unbind", "x", "q", "-a", "b"], "it is --argument NAME=VALUE"),
+    (["purge", "q", "q"], "one word too many"),
+], ids=lambda v: v if isinstance(v, str) else "")
+def test_wrong_usage(cli, words, said):
+    assert said in cli(*[os.fsdecode(w) for w in words], status=2)
