@@ -12,11 +12,12 @@
 #include "broker/user.h"
 #include "broker/vhost.h"
 #include "mgmt/acting.h"
+#include "mgmt/base64.h"
 #include "mgmt/message.h"
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/request.h"
 
-enum { BATCH_MAX = 1000, SLICE_US = 1500 };
+enum { BATCH_MAX = 1000, SLICE_US = 1500, DECODE_HERE = 64 << 10 };
 
 static const char *const needed[] = { "routing_key", "properties", "payload", "payload_encoding",
 	NULL };
@@ -59,8 +60,84 @@ may_begin(struct request *r)
 	return false;
 }
 
-void
-route_publish(struct request *r)
+/* ---- long payloads ---- */
+
+/* Of a large body, base64 is decoded by a worker. Until that is done nobody else looks at the body. */
+struct decode_job {
+	struct request_job job; /* first */
+	void (*then)(struct request *r);
+};
+
+/* A payload becomes the bytes that it stands for; what is wrong stays, to be refused. */
+static void
+decode(json_t *message)
+{
+	json_t *text = json_object_get(message, "payload"), *bytes;
+	struct span s = json_span(text),
+	            encoding = json_span(json_object_get(message, "payload_encoding"));
+	char *out;
+	size_t n;
+
+	if (s.n == 0 || encoding.p == NULL || !span_is(encoding, "base64"))
+		return;
+	out = try_malloc(s.n);
+	n = out != NULL ? base64_decode((const char *)s.p, s.n, out) : 0;
+	bytes = n > 0 ? json_stringn_nocheck(out, n) : NULL;
+	if (bytes != NULL) {
+		(void)json_object_set_new(message, "payload", bytes);
+		(void)json_object_set_new(message, "payload_encoding", json_string("string"));
+	}
+	free(out);
+}
+
+static void
+on_run(struct request_job *job)
+{
+	json_t *body = job->r->body, *item;
+	size_t i;
+
+	decode(body);
+	json_array_foreach(json_object_get(body, "messages"), i, item) decode(item);
+}
+
+/* Meanwhile things may have gone. */
+static void
+on_done(struct request_job *job)
+{
+	void (*then)(struct request *) = ((struct decode_job *)job)->then;
+	struct request *r = job->r;
+
+	free(job);
+	if (r == NULL)
+		return;
+	r->user = user_find(r->m->broker, span_str(r->user_name));
+	r->vhost = vhost_find(r->m->broker, request_arg(r, 0));
+	if (r->user == NULL || r->vhost == NULL)
+		reply_error(r, 404, "not_found", "vhost_or_user_not_found");
+	else
+		then(r);
+}
+
+static void
+decode_first(struct request *r, void (*then)(struct request *r))
+{
+	struct decode_job *j;
+
+	if (request_raw(r).n < DECODE_HERE) {
+		then(r);
+		return;
+	}
+	j = xcalloc(1, sizeof *j);
+	j->then = then;
+	j->job.run = on_run;
+	j->job.done = on_done;
+	request_work(r, &j->job);
+}
+
+/* ---- one message ---- */
+
+static void
+publish_one(struct request *r)
 {
 	struct publisher *p;
 	struct client client;
@@ -68,8 +145,6 @@ route_publish(struct request *r)
 	json_t *problem;
 	bool routed;
 
-	if (!body_has(r, needed) || !may_begin(r))
-		return;
 	acting_client(&client, r);
 	p = publisher_new(&client);
 	problem = publish(p, r->body, exchange_arg(r, 1), &routed);
@@ -80,6 +155,13 @@ route_publish(struct request *r)
 		    r, 400, json_pack("{s:s, s:o}", "error", "bad_request", "reason", problem));
 	else
 		reply_when(r, wait, 200, json_pack("{s:b}", "routed", routed));
+}
+
+void
+route_publish(struct request *r)
+{
+	if (body_has(r, needed) && may_begin(r))
+		decode_first(r, publish_one);
 }
 
 /* ---- batches ---- */
@@ -207,23 +289,28 @@ batch_new(struct request *r)
 	return b;
 }
 
-void
-route_publish_batch(struct request *r)
+static void
+publish_batch(struct request *r)
 {
-	json_t *messages = json_object_get(r->body, "messages");
-	struct batch *b;
+	struct batch *b = batch_new(r);
 
-	if (!json_is_array(messages) || json_array_size(messages) > BATCH_MAX) {
-		reply_bad(r, "messages is a list of at most %d", BATCH_MAX);
-		return;
-	}
-	if (!may_begin(r))
-		return;
-	b = batch_new(r);
 	if (publish_some(b)) {
 		finish(b);
 		return;
 	}
 	request_defer(r);
 	TAILQ_INSERT_TAIL(&r->m->batches, b, link);
+}
+
+void
+route_publish_batch(struct request *r)
+{
+	json_t *messages = json_object_get(r->body, "messages");
+
+	if (!json_is_array(messages) || json_array_size(messages) > BATCH_MAX) {
+		reply_bad(r, "messages is a list of at most %d", BATCH_MAX);
+		return;
+	}
+	if (may_begin(r))
+		decode_first(r, publish_batch);
 }

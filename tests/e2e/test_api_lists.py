@@ -318,3 +318,13 @@ def test_base64(node):
     got = api("POST", "queues/%2F/q/get", body={"count": 1, "ackmode": "ack_requeue_false", "encoding": "auto"})
     assert base64.b64decode(got[0]["payload"]) == raw and got[0]["payload_encoding"] == "base64"
     assert json.dumps(got)
+    # a long one goes another way, alone and in a batch
+    raw *= 100
+    long = dict(body, payload=base64.b64encode(raw).decode())
+    wrong = dict(long, payload="*" + long["payload"])
+    assert api("POST", "exchanges/%2F/amq.default/publish", body=long) == {"routed": True}
+    assert api("POST", "exchanges/%2F/amq.default/publish", 400, body=wrong)["reason"][0] == "not_base64"
+    results = api("POST", "hermes/exchanges/%2F/amq.default/publish", body={"messages": [long, wrong, body]})["results"]
+    assert results[0] == results[2] == {"routed": True} and results[1]["error"][0] == "not_base64"
+    got = api("POST", "queues/%2F/q/get", body={"count": 9, "ackmode": "ack_requeue_false", "encoding": "auto"})
+    assert [base64.b64decode(m["payload"]) for m in got] == [raw, raw, raw[:2560]]
