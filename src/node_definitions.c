@@ -83,32 +83,6 @@ report(const struct import *im, const char *path)
 	    done, failed);
 }
 
-/* As with RabbitMQ: who brings users wants these, and not accounts whose password everybody knows. */
-static void
-drop_default_users(struct broker *b)
-{
-	struct user *u, *next;
-
-	if (b->cfg->default_user != NULL)
-		return;
-	HASH_ITER(hh, b->users, u, next)
-	{
-		if (!u->is_default)
-			continue;
-		log_info("the default account '%s' goes: the definitions have users", u->name);
-		user_clear(u);
-	}
-}
-
-static bool
-has_others(const struct broker *b)
-{
-	for (const struct user *u = b->users; u != NULL; u = u->hh.next)
-		if (!u->is_default)
-			return true;
-	return false;
-}
-
 bool
 node_definitions_import(struct broker *b, struct workers *hashers, char why[DEFINITIONS_ERROR])
 {
@@ -132,7 +106,7 @@ node_definitions_import(struct broker *b, struct workers *hashers, char why[DEFI
 	}
 	report(im, path);
 	import_free(&im, NULL);
-	if (brings_users && has_others(b))
-		drop_default_users(b);
+	if (brings_users) /* as with RabbitMQ */
+		users_drop_defaults(b, "the definitions have users");
 	return true;
 }

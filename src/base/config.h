@@ -57,6 +57,7 @@ struct config {
 	/* default_user: see INTERFACES; name NULL means admin and guest from loopback only */
 	char *default_user, *default_password, *default_vhost;
 	bool default_user_remote;
+	bool has_users;			/* not a key: the list `users` of the settings has one */
 	/* compat */
 	char *definitions_file;
 	char *compat_product, *compat_version;

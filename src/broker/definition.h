@@ -44,7 +44,8 @@ enum definition_tag {
 	DEF_APPLY_TO,	/* word */
 	DEF_PRIORITY
 };
-enum { DEF_AUTO_DELETE = 1, DEF_INTERNAL = 2, DEF_DELETED = 4, DEF_TRACING = 8, DEF_LOOPBACK = 16, DEF_DEFAULT = 32 };
+enum { DEF_AUTO_DELETE = 1, DEF_INTERNAL = 2, DEF_DELETED = 4, DEF_TRACING = 8, DEF_LOOPBACK = 16, DEF_DEFAULT = 32,
+	DEF_SETTINGS = 64 };
 
 struct definition {
 	uint8_t *p; /* owned */

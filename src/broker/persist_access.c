@@ -125,7 +125,8 @@ persist_user(struct user *u)
 		return;
 	definition_put(&d, DEF_NAME, span_str(u->name));
 	definition_put_number(&d, DEF_FLAGS,
-	    (u->loopback_only ? DEF_LOOPBACK : 0u) | (u->is_default ? DEF_DEFAULT : 0u));
+	    (u->loopback_only ? DEF_LOOPBACK : 0u) | (u->is_default ? DEF_DEFAULT : 0u) |
+	        (u->of_settings ? DEF_SETTINGS : 0u));
 	definition_put_number(&d, DEF_PASSWORD_KIND, u->password.kind);
 	definition_put(&d, DEF_PASSWORD, span_of(u->password.bytes, u->password.n));
 	put_tags(&d, &u->tag_list);
@@ -300,7 +301,8 @@ link_user(struct broker *b, uint64_t id, struct span state)
 	const struct user_spec spec = { .password = &password,
 		.tag = tag,
 		.tag_count = read_tags(state, tag),
-		.loopback_only = (flags & DEF_LOOPBACK) != 0 };
+		.loopback_only = (flags & DEF_LOOPBACK) != 0,
+		.of_settings = (flags & DEF_SETTINGS) != 0 };
 	struct user *u;
 
 	if (!definition_name(state, DEF_NAME, &name) || name.n == 0 || kind >= PASSWORD_KINDS ||

@@ -103,6 +103,7 @@ make(struct vhost *vh, enum policy_kind kind, const struct policy_spec *spec, in
 	p->pattern = pattern;
 	p->priority = spec->priority;
 	p->apply_to = (uint8_t)apply_to;
+	p->of_settings = spec->of_settings;
 	p->definition = table_from_raw(table_span(spec->definition));
 	p->refs = 1;
 	mem_add(MEM_TOPOLOGY, policy_size(p));
@@ -136,6 +137,7 @@ put(const struct policy *p)
 	definition_put(&d, DEF_NAME, span_str(p->name));
 	definition_put(&d, DEF_VHOST, span_str(p->vhost->name));
 	definition_put_number(&d, DEF_KIND, (uint64_t)p->kind);
+	definition_put_number(&d, DEF_FLAGS, p->of_settings ? DEF_SETTINGS : 0u);
 	definition_put(&d, DEF_PATTERN, span_str(p->pattern_text));
 	definition_put(&d, DEF_APPLY_TO, span_str(policy_apply_to(p)));
 	definition_put_number(&d, DEF_PRIORITY, (uint64_t)p->priority);
@@ -156,7 +158,8 @@ struct policy *
 policy_restore(struct vhost *vh, uint64_t id, struct span state)
 {
 	uint64_t kind = definition_number(state, DEF_KIND);
-	struct policy_spec spec = { .priority = (int64_t)definition_number(state, DEF_PRIORITY) };
+	struct policy_spec spec = { .priority = (int64_t)definition_number(state, DEF_PRIORITY),
+		.of_settings = (definition_number(state, DEF_FLAGS) & DEF_SETTINGS) != 0 };
 	struct table *definition;
 	struct pattern *pattern;
 	struct policy *p = NULL;

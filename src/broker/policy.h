@@ -39,6 +39,7 @@ struct policy {
 	struct pattern *pattern;	/* owned */
 	int64_t priority;
 	uint8_t apply_to;		/* in the list of policy_apply_to() */
+	bool of_settings;		/* a file of settings has it, and nobody else has set it since */
 	struct table *definition;	/* owned: key to value; not empty */
 	uint32_t refs;			/* of the vhost, queues, exchanges */
 	UT_hash_handle hh;		/* vhost->policies[kind], by name */
@@ -49,6 +50,7 @@ struct policy_spec {
 	struct span apply_to;		/* empty: "all" */
 	int64_t priority;
 	const struct table *definition;
+	bool of_settings;
 };
 
 /* Adds one, or puts it in the place of one of that name. 406 "Validation failed\n\n..." with a line for each thing that

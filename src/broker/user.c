@@ -69,6 +69,7 @@ user_fill(struct user *u, const struct user_spec *spec)
 		return e;
 	read_tags(u);
 	u->loopback_only = spec->loopback_only;
+	u->of_settings = spec->of_settings;
 	u->password = spec->password != NULL ? *spec->password : (struct password){ 0 };
 	u->has_seen = false;
 	return NULL;
@@ -266,7 +267,8 @@ users_admit_administrators(struct broker *b, struct vhost *vh)
 	const struct error *e;
 
 	for (struct user *u = b->users; u != NULL; u = u->hh.next) {
-		if ((u->tags & TAG_ADMINISTRATOR) != 0 && !permission_vhost(u, vh) &&
+		if ((u->tags & TAG_ADMINISTRATOR) != 0 && !u->of_settings &&
+		    !permission_vhost(u, vh) &&
 		    (e = permission_set(u, vh, ".*", ".*", ".*")) != NULL)
 			log_error("user '%s': %s", u->name, e->text);
 	}
@@ -281,7 +283,7 @@ users_begin(struct broker *b)
 	if (cfg->default_user != NULL) {
 		add_administrator(b, cfg->default_user, cfg->default_password,
 		    !cfg->default_user_remote, PASSWORD_PBKDF2);
-	} else {
+	} else if (!cfg->has_users) {
 		add_administrator(b, "admin", "admin", true, PASSWORD_SHA256);
 		add_administrator(b, "guest", "guest", true, PASSWORD_SHA256);
 	}
@@ -324,4 +326,20 @@ users_go_on(struct broker *b)
 	        (u->loopback_only == cfg->default_user_remote ||
 	            !password_is(&u->password, span_str(cfg->default_password)))))
 		users_begin(b);
+}
+
+void
+users_drop_defaults(struct broker *b, const char *who)
+{
+	struct user *u, *next;
+
+	if (b->cfg->default_user != NULL || !others_are_there(b))
+		return;
+	HASH_ITER(hh, b->users, u, next)
+	{
+		if (!u->is_default)
+			continue;
+		log_info("the default account '%s' goes: %s", u->name, who);
+		user_clear(u);
+	}
 }

@@ -36,6 +36,8 @@ struct user {
 	struct tags tag_list;		/* all of them, as given */
 	bool loopback_only;
 	bool is_default;		/* made by users_begin, and not changed since */
+	bool of_settings;		/* a file of settings has it, and nobody else has set it since: it goes when it is there
+					 * no more */
 	bool is_deleted;		/* cannot be found any more; lives while refs > 0 */
 	uint32_t refs;			/* of clients and of others that keep a pointer */
 	uint32_t connections, channels;	/* open ones */
@@ -52,7 +54,7 @@ struct user_spec {
 	const struct password *password; /* NULL: nobody logs in with one. password_make() or user_hash() make it */
 	const struct span *tag;
 	uint32_t tag_count;
-	bool loopback_only;
+	bool loopback_only, of_settings;
 };
 /* Makes a user, or gives one that is there another password, tags and loopback_only; its permissions and limits stay.
  * NULL, or 406 for a name or tag that cannot be kept. *created may be NULL. */
@@ -70,13 +72,16 @@ void user_hash(struct broker *b, struct span text, user_hash_fn *done, void *arg
 struct user *user_ref(struct user *u);
 void user_unref(struct user **up);
 
-/* The default accounts that INTERFACES names, from the settings: admin and guest, from loopback only, or default_user; with
- * every right in the vhosts that are there. */
+/* The default accounts that INTERFACES names, from the settings: default_user, or, where the settings have no users, admin
+ * and guest, from loopback only; with every right in the vhosts that are there. */
 void users_begin(struct broker *b);
 /* The store had accounts: default ones follow the settings, unless they were changed; new ones are made if there is none. */
 void users_go_on(struct broker *b);
-/* Every right in this vhost for all administrators who have none there: of vhosts that the settings make, which nobody
- * could open otherwise. */
+/* Somebody brought accounts: admin and guest, whose passwords everybody knows, go unless they were changed. Does nothing
+ * where nobody else is there, or where default_user is set. `who` is for the log. */
+void users_drop_defaults(struct broker *b, const char *who);
+/* Every right in this vhost for all administrators who have none there, but those whose rights the settings list: of
+ * vhosts that the settings make, which nobody could open otherwise. */
 void users_admit_administrators(struct broker *b, struct vhost *vh);
 void users_free(struct broker *b);
 
