@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Start, turn, stop.
  *
- * Start: data folder, descriptors, log, broker, what the store has, topology of the settings, then the ports; "agent is
+ * Start: data folder, descriptors, log, broker, what the store has, the lists of the settings, then the ports; "agent is
  * ready" when every port accepts. Stop (SIGTERM, SIGINT): no new connections, connection.close 320 to every client, up to
  * STOP_MS for their close-ok, then everything goes in the reverse order, and what is still to be written is synced. A
  * second signal ends the process at once. */
@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <event2/event.h>
@@ -35,6 +34,7 @@
 #include "net/loop.h"
 #include "net/transport.h"
 #include "node_definitions.h"
+#include "node_settings.h"
 #include "node_store.h"
 #include "settings.h"
 
@@ -43,7 +43,7 @@ enum {
 	HOUSEKEEPING_MS = 1000,
 	FLUSHES_A_TURN = 4, /* rounds of "a consumer was freed by a flush, so deliver again" */
 	HASHERS_MAX = 4,
-	RESERVE = 64        /* descriptors that connections never get */
+	RESERVE = 64 /* descriptors that connections never get */
 };
 
 static const int signal_numbers[] = { SIGTERM, SIGINT, SIGHUP };
@@ -61,7 +61,9 @@ struct node {
 	struct loop *loop;              /* owned, as all below */
 	struct broker *broker;
 	struct node_store store;
-	struct workers *hashers; /* of passwords: apart from the store's, which they would keep waiting */
+	struct node_settings reload;
+	struct workers
+	    *hashers; /* of passwords: apart from the store's, which they would keep waiting */
 	struct loop_watch *hashed;
 	struct amqp *amqp;
 	struct mgmt *mgmt; /* NULL: switched off */
@@ -86,7 +88,8 @@ turn(struct node *n, bool busy)
 	loop_wait(l, busy);
 	b->now_ms = l->now_ms;
 	loop_read(l);
-	busy = broker_run(b);
+	busy = node_settings_run(&n->reload);
+	busy |= broker_run(b);
 	busy |= amqp_run(n->amqp);
 	if (n->mgmt != NULL)
 		busy |= mgmt_run(n->mgmt);
@@ -141,75 +144,17 @@ stop(struct node *n, const char *signal_name)
 	amqp_stop(n->amqp, "shutdown");
 }
 
-/* Texts and lists are not exchanged under those who hold pointers into them: they wait for the next start. */
-static void
-say_unchanged(const struct config *old, const struct config *fresh)
-{
-	for (size_t i = 0; i < cfg_key_count; i++) {
-		const struct cfg_key *k = &cfg_keys[i];
-
-		if (!(k->flags & (CFG_RELOAD | CFG_LATER)) && !config_same(old, fresh, k))
-			log_warning("%s was changed; it takes effect at the next start", k->path);
-	}
-}
-
-static bool
-has_topology(const struct settings *s)
-{
-	return s->vhosts.count + s->exchanges.count + s->queues.count + s->bindings.count > 0;
-}
-
-/* Settings that came through a pipe are gone, and to wait for a new writer would be to stand still. */
-static bool
-can_reread(const char *file)
-{
-	struct stat st;
-
-	if (file == NULL || stat(file, &st) != 0 || S_ISREG(st.st_mode))
-		return true; /* one that is not there is a mistake that reading it tells */
-	log_error(
-	    "%s is no plain file and is read at the start only; the settings in force stay", file);
-	return false;
-}
-
-static void
-reload(struct node *n)
-{
-	struct problems p = { .file = "settings" };
-	struct settings fresh;
-
-	log_reopen();
-	if (!can_reread(n->settings->file))
-		return;
-	n->start->reread(n->start->arg, &fresh, &p);
-	for (uint32_t i = 0; i < p.count; i++)
-		log_error("%s", p.item[i]);
-	if (p.count > 0) {
-		log_error("settings not taken, the ones in force stay; mistakes: %" PRIu32,
-		    p.count + p.more);
-	} else {
-		say_unchanged(n->cfg, &fresh.config);
-		config_reload(n->cfg, &fresh.config);
-		log_set_level((enum log_level)n->cfg->log_level);
-		log_info("settings were read again%s",
-		    has_topology(&fresh)
-		        ? "; vhosts, exchanges, queues and bindings are declared at "
-		          "the start only"
-		        : "");
-	}
-	problems_fini(&p);
-	settings_fini(&fresh);
-}
-
 static void
 on_signal(evutil_socket_t number, short what UNUSED, void *arg)
 {
 	struct node *n = arg;
 
-	if (number == SIGHUP)
-		reload(n);
-	else
+	if (number == SIGHUP) {
+		log_reopen();
+		node_settings_reload(&n->reload);
+	} else {
 		stop(n, number == SIGINT ? "SIGINT" : "SIGTERM");
+	}
 }
 
 /* Signals that come before the loop is there wait for it, so that a node that is told to stop while it starts stops in
@@ -357,23 +302,6 @@ open_management(struct node *n)
 	return n->mgmt != NULL;
 }
 
-/* Topology of the settings. Mistakes in it are mistakes in the settings: all are said, exit status 2. */
-static bool
-declare(struct node *n)
-{
-	struct problems p = { 0 };
-	bool fine;
-
-	settings_declare(n->settings, n->broker, &p);
-	for (uint32_t i = 0; i < p.count; i++)
-		say_failed(n, "%s", p.item[i]);
-	if (p.more > 0)
-		say_failed(n, "and %" PRIu32 " more mistakes", p.more);
-	fine = p.count == 0;
-	problems_fini(&p);
-	return fine;
-}
-
 static void
 on_hashed(void *arg)
 {
@@ -441,8 +369,10 @@ start_all(struct node *n)
 	}
 	open_hashers(n);
 	n->amqp = amqp_new(n->loop, n->broker, n->cfg, HERMES_VERSION);
-	if (!declare(n))
-		return 2;
+	n->reload.broker = n->broker;
+	n->reload.readers = n->store.workers;
+	n->reload.hashers = n->hashers;
+	node_settings_begin(&n->reload);
 	if (!node_definitions_import(n->broker, n->hashers, definitions)) {
 		say_failed(n, "%s", definitions);
 		return 2;
@@ -471,10 +401,12 @@ stop_all(struct node *n)
 	for (size_t i = 0; i < COUNT_OF(n->signal); i++)
 		if (n->signal[i] != NULL)
 			event_free(n->signal[i]);
+	node_settings_stop(&n->reload);
 	loop_unwatch(&n->hashed);
 	if (n->hashers != NULL)
 		workers_free(&n->hashers);
 	node_store_close(&n->store);
+	node_settings_fini(&n->reload);
 	if (n->broker != NULL)
 		broker_free(&n->broker);
 	if (n->loop != NULL)
@@ -517,6 +449,7 @@ node_run(const struct node_start *start)
 	struct node n = { .start = start,
 		.settings = start->settings,
 		.cfg = &start->settings->config,
+		.reload = { .start = start, .settings = start->settings },
 		.lock_fd = -1 };
 	bool busy = false;
 	int status;

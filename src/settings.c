@@ -106,7 +106,7 @@ unknown_at_top(struct loader *l, const struct ynode *n)
 		words[count] = names[count];
 		count++;
 	}
-	lists = topology_names(&list_count);
+	lists = settings_list_names(&list_count);
 	for (size_t i = 0; i < list_count && count < WORDS_MAX; i++)
 		words[count++] = lists[i];
 	unknown_key(l, n, NULL, words, count);
@@ -187,7 +187,7 @@ load_top(struct loader *l, const struct ynode *root)
 	for (const struct ynode *n = root->first; n != NULL; n = n->next) {
 		if (is_section(n->key))
 			load_section(l, n);
-		else if (!topology_read(l->s, n->key, n, l->p))
+		else if (!settings_read_list(l->s, n->key, n, l->p))
 			unknown_at_top(l, n);
 	}
 }
@@ -266,7 +266,7 @@ settings_load(struct settings *s, const char *file, struct problems *p)
 void
 settings_fini(struct settings *s)
 {
-	topology_fini(s);
+	settings_free_lists(s);
 	config_fini(&s->config);
 	free(s->file);
 	*s = (struct settings){ 0 };
@@ -286,6 +286,19 @@ either(const char *rest, char name[], size_t n)
 	return value;
 }
 
+/* Some of RabbitMQ's images have a switch beside the name. NULL: there is no file. */
+static const char *
+definitions_given(char name[], size_t n)
+{
+	const char *load = getenv("RABBITMQ_LOAD_DEFINITIONS");
+	bool is_off = load != NULL && (strcmp(load, "no") == 0 || strcmp(load, "false") == 0 ||
+	                                  strcmp(load, "0") == 0);
+
+	if (is_off && getenv("HERMES_DEFINITIONS_FILE") == NULL)
+		return NULL;
+	return either("DEFINITIONS_FILE", name, n);
+}
+
 static void
 set_from(struct settings *s, const char *path, const char *variable, const char *value,
     struct problems *p)
@@ -299,13 +312,16 @@ set_from(struct settings *s, const char *path, const char *variable, const char 
 void
 settings_environment(struct settings *s, struct problems *p)
 {
-	char user_is[64], pass_is[64], vhost_is[64];
+	char user_is[64], pass_is[64], vhost_is[64], definitions_is[64];
 	const char *user = either("DEFAULT_USER", user_is, sizeof user_is);
 	const char *pass = either("DEFAULT_PASS", pass_is, sizeof pass_is);
 	const char *vhost = either("DEFAULT_VHOST", vhost_is, sizeof vhost_is);
+	const char *definitions = definitions_given(definitions_is, sizeof definitions_is);
 
-	if (user != NULL || pass != NULL || vhost != NULL)
+	if (user != NULL || pass != NULL || vhost != NULL || definitions != NULL)
 		p->file = "environment";
+	if (definitions != NULL)
+		set_from(s, "definitions.file", definitions_is, definitions, p);
 	if (vhost != NULL)
 		set_from(s, "default_user.vhost", vhost_is, vhost, p);
 	if (user == NULL && pass == NULL)
@@ -330,5 +346,6 @@ settings_finish(struct settings *s, struct problems *p)
 	p->file = s->file != NULL ? s->file : "settings";
 	if (!config_check(&s->config, &k, err))
 		problem(p, s->lines[k - cfg_keys], "%s", err);
+	s->config.has_users = s->users.count > 0;
 	config_complete(&s->config);
 }

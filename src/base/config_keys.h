@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The table of keys: one row for each scalar key of hermes.yml (lists of topology: src/settings_topology.c).
+ * The table of keys: one row for each scalar key of hermes.yml (lists: src/settings_lists.c).
  * A row says where the value goes, what it may be, what it is when it is not set, and what it is for. */
 #ifndef BASE_CONFIG_KEYS_H
 #define BASE_CONFIG_KEYS_H

@@ -11,6 +11,7 @@
 #include "base/wheel.h"
 #include "node.h"
 #include "settings.h"
+#include "settings_apply.h"
 
 /* Options and environment variables that stand above a key of the settings. */
 static const struct override {

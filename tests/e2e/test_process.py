@@ -98,22 +98,6 @@ def test_what_comes_later_is_refused(tmp_path, text, key):
     refused(done, r"hermes\.yml:[12]: .*%s" % re.escape(key.split(".")[-1]), r"later version")
 
 
-@pytest.mark.parametrize("text", [
-    "users: [{username: a, password: b}]\n",
-    "policies: [{name: a, vhost: /, pattern: '^a', definition: {max-length: 1}}]\n",
-    "queues: [{name: a, vhost: /, durable: true, arguments: {x-queue-type: stream}}]\n",
-], ids=["users", "policies", "stream"])
-def test_objects_that_come_later_are_refused(tmp_path, text):
-    done = check(tmp_path, text)
-    if "stream" in text and done.returncode == 0:
-        # A queue's arguments may be looked at when it is declared, that is at the start.
-        this = Node(tmp_path / "n", text).start(ready=False)
-        assert this.wait() in (1, 2)
-        assert "queue type 'stream' comes with a later version" in this.log
-        return
-    refused(done, r"hermes\.yml:1: ", r"later version")
-
-
 # --------------------------------------------------------------------------
 # ${VAR}, environment, options
 # --------------------------------------------------------------------------
@@ -386,9 +370,6 @@ def test_sighup_reloads(node):
     assert " debug " not in this.log[:this.log.index("read again")]
     this.tcp().close()
     this.await_log(" debug ")
-    this.config.write_text("queues: [{name: late}]\n")
-    this.process.send_signal(signal.SIGHUP)
-    this.await_log("read again; vhosts, exchanges, queues and bindings are declared at the start only")
     # The node lives, and so does the connection.
     conn.channel().sync()
     conn.close()

@@ -249,15 +249,22 @@ class Node:
             blocked_connection_timeout=10 * SLOW, stack_timeout=10 * SLOW,
             credentials=pika.PlainCredentials(user, password), **kw))
 
-    def overview(self, user="guest", password="guest"):
-        """What GET /api/overview says."""
+    def http(self, path, method="GET", body=None, user="guest", password="guest"):
+        """What the HTTP API answers, from JSON; None where there is no body."""
         import base64
         import json
         import urllib.request
         login = base64.b64encode(("%s:%s" % (user, password)).encode()).decode()
-        request = urllib.request.Request(self.http_url + "/api/overview", headers={"Authorization": "Basic " + login})
+        request = urllib.request.Request(
+            self.http_url + path, None if body is None else json.dumps(body).encode(), method=method,
+            headers={"Authorization": "Basic " + login, "Content-Type": "application/json"})
         with urllib.request.urlopen(request, timeout=10 * SLOW) as answer:
-            return json.load(answer)
+            text = answer.read()
+        return json.loads(text) if text else None
+
+    def overview(self, user="guest", password="guest"):
+        """What GET /api/overview says."""
+        return self.http("/api/overview", user=user, password=password)
 
     def cli(self, *args, **kw):
         return hermes(*args, **kw)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * hermes.yml as text: what is taken, and the exact words for what is not. */
 #include "settings.h"
+#include "settings_apply.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -118,10 +119,7 @@ static const struct wrong {
 	    "store.journal_file_size" },
 	{ "prometheus: {listen: ['::']}\n", "hermes.yml:1: prometheus.listen: the metrics port "
 	                                    "comes with a later version. Remove the key" },
-	{ "users: [{username: a}]\n",
-	    "hermes.yml:1: users: accounts of your own come with a later version. Remove the key" },
-	{ "policies:\n  a: b\n",
-	    "hermes.yml:1: policies: policies come with a later version. Remove the key" },
+	{ "policies:\n  a: b\n", "hermes.yml:1: policies: must be a list" },
 	{ "default_user:\n  name: me\n",
 	    "hermes.yml:2: default_user.name: default_user needs a password as well" },
 	{ "limits:\n  output: 2MiB\n  output_max: 1MiB\n",
@@ -150,6 +148,72 @@ static const struct wrong {
 	{ "queues:\n- name: [q]\n", "hermes.yml:2: queue: name must be a single value" },
 	{ "bindings:\n- source: a\n",
 	    "hermes.yml:2: binding from 'a': needs the key 'destination'" },
+	{ "queues:\n- name: ~\n", "hermes.yml:2: queue '~': name has no value" },
+	/* vhosts, users, policies */
+	{ "vhosts:\n- name: v\n- {name: w}\n- name: v\n",
+	    "hermes.yml:4: vhost 'v' stands here a second time; first in line 2" },
+	{ "vhosts:\n- name: v\n  limits: {max-conections: 3}\n",
+	    "hermes.yml:3: unknown key 'max-conections' in limits of vhost 'v'; nearest: "
+	    "'max-connections'" },
+	{ "vhosts:\n- name: v\n  limits: {max-queues: many}\n",
+	    "hermes.yml:3: vhost 'v': max-queues must be a whole number" },
+	{ "vhosts:\n- name: v\n  limits: 3\n",
+	    "hermes.yml:3: vhost 'v': limits must be keys with values" },
+	{ "vhosts:\n- name: v\n  tags: {a: b}\n",
+	    "hermes.yml:3: vhost 'v': tags must be a list of texts" },
+	{ "users:\n- username: a\n",
+	    "hermes.yml:2: user 'a': needs the key 'password', or 'password_hash' (\"\": none, "
+	    "nobody logs in with one)" },
+	{ "users:\n- password: a\n", "hermes.yml:2: user: needs the key 'username'" },
+	{ "users:\n- {username: a, pasword: b}\n",
+	    "hermes.yml:2: unknown key 'pasword' in users; nearest: 'password'\n"
+	    "hermes.yml:2: user 'a': needs the key 'password', or 'password_hash' (\"\": none, "
+	    "nobody logs in with one)" },
+	{ "users:\n- username: a\n  password: ''\n",
+	    "hermes.yml:3: user 'a': password must not be empty" },
+	{ "users:\n- username: a\n  password: ~\n",
+	    "hermes.yml:3: user 'a': password has no value" },
+	{ "users:\n- username: a\n  password: [secret]\n",
+	    "hermes.yml:3: user 'a': password must be a single value" },
+	{ "users:\n- username: a\n  password: b\n  password_hash: ''\n",
+	    "hermes.yml:3: user 'a': has both password and password_hash" },
+	{ "users:\n- username: a\n  password_hash: '?'\n",
+	    "hermes.yml:3: user 'a': password_hash is no base64 of a hash of the kind "
+	    "rabbit_password_hashing_sha256" },
+	{ "users:\n- username: a\n  password_hash: ''\n  hashing_algorithm: sha1\n",
+	    "hermes.yml:4: user 'a': hashing_algorithm is none of: rabbit_password_hashing_sha256, "
+	    "rabbit_password_hashing_sha512, rabbit_password_hashing_md5, "
+	    "hermes_password_hashing_pbkdf2_sha512" },
+	{ "users:\n- {username: a, password: b, hashing_algorithm: x}\n",
+	    "hermes.yml:2: user 'a': hashing_algorithm belongs to password_hash" },
+	{ "users:\n- {username: a, password: b, vhost: v}\n",
+	    "hermes.yml:2: user 'a': vhost says where permissions hold; give them" },
+	{ "users:\n- username: a\n  password: b\n  permissions: ['', '']\n",
+	    "hermes.yml:4: user 'a': permissions must be three patterns: [configure, write, "
+	    "read]" },
+	{ "users:\n- username: a\n  password: b\n  permissions: {configure: a}\n",
+	    "hermes.yml:4: user 'a': permissions must be a list of texts\n"
+	    "hermes.yml:4: user 'a': permissions must be three patterns: [configure, write, "
+	    "read]" },
+	{ "users:\n- {username: a, password: b}\n- {username: a, password: c}\n",
+	    "hermes.yml:3: user 'a' stands here a second time; first in line 2" },
+	{ "policies:\n- {name: p, patern: a, definition: {max-length: 1}}\n",
+	    "hermes.yml:2: unknown key 'patern' in policies; nearest: 'pattern'\n"
+	    "hermes.yml:2: policy 'p': needs the key 'pattern'" },
+	{ "policies:\n- {name: p, pattern: a}\n",
+	    "hermes.yml:2: policy 'p': needs the key 'definition'" },
+	{ "policies:\n- {name: p, pattern: a, definition: 5}\n",
+	    "hermes.yml:2: policy 'p': definition must be keys with values" },
+	{ "policies:\n- name: p\n  pattern: a\n  priority: high\n  definition: {max-length: 1}\n",
+	    "hermes.yml:4: policy 'p': priority must be a whole number" },
+	{ "policies:\n- name: p\n  pattern: a\n  priority: '1'\n  definition: {max-length: 1}\n",
+	    "hermes.yml:4: policy 'p': priority must be a whole number" },
+	{ "operator_policies:\n- {name: p, pattern: a, apply_to: queues, definition: {a: 1}}\n",
+	    "hermes.yml:2: unknown key 'apply_to' in operator_policies; nearest: 'apply-to'" },
+	{ "policies:\n- {name: p, pattern: a, definition: {a: 1}}\n"
+	  "- {name: p, vhost: v, pattern: a, definition: {a: 1}}\n"
+	  "- {name: p, vhost: /, pattern: b, definition: {a: 1}}\n",
+	    "hermes.yml:4: policy 'p' stands here a second time; first in line 2" },
 	/* all of them, not the first one */
 	{ "node:\n  prt: 1\nlog:\n  level: loud\nlimits:\n  queues: x\n",
 	    "hermes.yml:2: unknown key 'prt' in node; nearest: 'port'\n"
@@ -556,12 +620,12 @@ static const struct wrong again[] = {
 	    "" },
 	{ "queues: [{name: q, durable: false}]\n",
 	    "hermes.yml:1: queue 'q': PRECONDITION_FAILED - inequivalent arg 'durable' for queue "
-	    "'q' in vhost '/': received 'false' but current is 'true'. It is there since an "
-	    "earlier start; delete it, or change its entry" },
+	    "'q' in vhost '/': received 'false' but current is 'true'. It was there already; "
+	    "delete it, or change its entry" },
 	{ "exchanges: [{name: x, type: fanout}]\n",
 	    "hermes.yml:1: exchange 'x': PRECONDITION_FAILED - inequivalent arg 'type' for "
-	    "exchange 'x' in vhost '/': received 'fanout' but current is 'topic'. It is there "
-	    "since an earlier start; delete it, or change its entry" },
+	    "exchange 'x' in vhost '/': received 'fanout' but current is 'topic'. It was there "
+	    "already; delete it, or change its entry" },
 };
 
 /* What the store had is there before the settings are looked at. */

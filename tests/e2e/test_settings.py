@@ -1,0 +1,310 @@
+"""Lists of hermes.yml: vhosts, users, policies and the rest, at the start and on SIGHUP (README, hermes(1))."""
+# SPDX-License-Identifier: Apache-2.0
+import json
+import re
+import signal
+
+import pika
+import pytest
+
+from node import TOP, Node, hermes, wait_for
+
+ADMIN = "- {username: boss, password: b0ss, tags: [administrator], permissions: ['.*', '.*', '.*'], vhost: [/, shop]}\n"
+APP = "- {username: app, password: '${APP_PASSWORD}', permissions: ['^app', '^app', '.*'], vhost: shop}\n"
+CAP = "- {name: cap, vhost: shop, pattern: ^app, apply-to: queues, definition: {max-length: 2}}\n"
+SHOP = "vhosts: [{name: shop, description: orders, limits: {max-queues: 5}}]\n"
+ALL = SHOP + "users:\n" + ADMIN + APP + "policies:\n" + CAP + (
+    "exchanges: [{name: app-in, vhost: shop, type: topic}]\n"
+    "queues: [{name: app-q, vhost: shop}]\n"
+    "bindings: [{source: app-in, destination: app-q, vhost: shop, routing_key: '#'}]\n")
+
+
+def length(node, publish, queue="app-q"):
+    """How many messages of so many the queue keeps; it is empty then."""
+    conn = node.pika("app", "s3cret", "shop")
+    ch = conn.channel()
+    ch.confirm_delivery()
+    ch.queue_purge(queue)
+    for _ in range(publish):
+        ch.basic_publish("app-in", "any", b"x", pika.BasicProperties(delivery_mode=2))
+    count = ch.queue_declare(queue, passive=True).method.message_count
+    ch.queue_purge(queue)
+    conn.close()
+    return count
+
+
+def refused(node, user, password, vhost="/"):
+    with pytest.raises((pika.exceptions.ProbableAuthenticationError, pika.exceptions.ProbableAccessDeniedError,
+                        pika.exceptions.ConnectionClosedByBroker)):
+        node.pika(user, password, vhost).close()
+
+
+def reload(node, text):
+    """SIGHUP with these settings; what the log says of it."""
+    node.config.write_text(text)
+    before = len(node.log)
+    count = len(re.findall("settings were read again|ones in force stay", node.log))
+    node.process.send_signal(signal.SIGHUP)
+    node.await_log("settings were read again|ones in force stay", timeout=20, count=count + 1)
+    return node.log[before:]
+
+
+@pytest.fixture
+def shop(node):
+    return node(ALL, env={"APP_PASSWORD": "s3cret"})
+
+
+# --------------------------------------------------------------------------
+# The start
+# --------------------------------------------------------------------------
+def check_all(this):
+    assert length(this, 5) == 2
+    conn = this.pika("app", "s3cret", "shop")
+    with pytest.raises(pika.exceptions.ChannelClosedByBroker) as e:
+        conn.channel().queue_declare("other")
+    assert e.value.reply_code == 403
+    conn.close()
+    refused(this, "app", "s3cret", "/")
+    refused(this, "app", "wrong", "shop")
+    refused(this, "guest", "guest")          # there are users: nobody needs the default ones
+    refused(this, "admin", "admin")
+    assert this.http("/api/vhosts/shop", user="boss", password="b0ss")["description"] == "orders"
+
+
+def test_all_at_the_start(shop):
+    check_all(shop)
+    assert "s3cret" not in shop.log
+    for _ in range(2):
+        shop.kill()
+        shop.start()
+        check_all(shop)
+
+
+def test_a_start_that_changes_nothing_keeps_the_hashes(shop):
+    def hashes():
+        return {u["name"]: u["password_hash"] for u in shop.http("/api/users", user="boss", password="b0ss")}
+
+    before = hashes()
+    assert set(before) == {"app", "boss"}
+    shop.stop()
+    shop.start()
+    assert hashes() == before
+    reload(shop, ALL)
+    assert hashes() == before
+
+
+def test_an_imported_hash(node):
+    this = node("users: [{username: app, password_hash: c2FsdEPmxZqf1dmnTmRshtWe00Zl8KH7e/jeGk7s9sKyB2UQ,\n"
+                "         permissions: ['', '', '']}]\n")
+    this.pika("app", "imported").close()
+    refused(this, "app", "s3cret")
+
+
+def test_users_stand_in_place_of_stored_default_accounts(node):
+    this = node()
+    this.pika().close()
+    this.stop()
+    this.config.write_text("users:\n- {username: app, password: x, permissions: ['', '', '']}\n")
+    this.start()
+    this.pika("app", "x").close()
+    refused(this, "guest", "guest")
+    this.stop()
+    this.config.write_text("")      # says nothing of users
+    this.start()
+    this.pika("app", "x").close()
+    this.stop()
+    this.config.write_text("users: []\n")
+    this.start()
+    this.pika().close()
+    refused(this, "app", "x")
+
+
+BROKEN = ("users:\n"
+          "- {username: bad, password: x, permissions: ['(', '', '']}\n"
+          "- {username: good, password: x, permissions: ['', '', '.*']}\n"
+          "policies:\n"
+          "- {name: bad, pattern: a, definition: {max-lenght: 1}}\n"
+          "- {name: good, pattern: a, definition: {max-length: 1}}\n"
+          "queues:\n"
+          "- {name: bad, vhost: nowhere}\n"
+          "- {name: stream, arguments: {x-queue-type: stream}}\n"
+          "- {name: good}\n")
+SAID = [r"hermes\.yml:2: permissions of user 'bad': ", r"hermes\.yml:5: policy 'bad': .*max-lenght",
+        r"hermes\.yml:8: no vhost 'nowhere' here", r"hermes\.yml:9: queue 'stream': "]
+
+
+def test_what_is_refused_is_said_and_the_rest_is_there(node):
+    this = node(BROKEN)
+    for line in SAID:
+        assert re.search(line, this.log), line
+    assert "entries of the settings that were refused: 4" in this.log
+    conn = this.pika("good", "x")
+    conn.channel().queue_declare("good", passive=True)
+    conn.close()
+    refused(this, "bad", "x")            # there, without rights
+
+
+def test_check_names_what_the_broker_refuses(tmp_path):
+    file = tmp_path / "hermes.yml"
+    file.write_text(BROKEN)
+    done = hermes("server", "--check", "-c", file)
+    assert done.returncode == 2
+    for line in SAID:
+        assert re.search(line, done.stderr), line
+    file.write_text("users:\n- {username: a, pasword: s3cret}\npolicies:\n- {name: p, priority: high}\n")
+    done = hermes("server", "--check", "-c", file)
+    assert done.returncode == 2
+    assert re.search(r"hermes\.yml:2: unknown key 'pasword' in users; nearest: 'password'", done.stderr)
+    assert re.search(r"hermes\.yml:4: policy 'p': priority must be a whole number", done.stderr)
+    assert "s3cret" not in done.stderr
+
+
+def test_lists_of_the_sample(tmp_path):
+    """They stand there as comments: without their #, they are settings that the broker takes."""
+    lines = (TOP / "etc" / "hermes.yml").read_text().splitlines()
+    text = "\n".join(line[2:] for line in lines[lines.index("# vhosts:"):] if re.match(r"#( {3,}|  - | \w+:$)", line))
+    assert len(re.findall(r"^\w+:$", text, re.M)) == 7
+    file = tmp_path / "hermes.yml"
+    file.write_text(text + "\n")
+    done = hermes("server", "--check", "-c", file, env={"APP_PASSWORD": "x"})
+    assert done.returncode == 0, (done.stderr, text)
+
+
+@pytest.mark.parametrize("text", ["users: [{username: a, pasword: b}]\n", "users: {a: b}\n", "policies: [{name: a]\n"],
+                         ids=["unknown key", "type", "syntax"])
+def test_a_mistake_stops_the_start(tmp_path, text):
+    this = Node(tmp_path / "n", text).start(ready=False)
+    this.stop(None, status=2)
+    assert re.search(r"hermes\.yml:1: ", this.log)
+
+
+# --------------------------------------------------------------------------
+# SIGHUP
+# --------------------------------------------------------------------------
+def test_reload_of_users(shop):
+    other = "- {username: other, password: first, permissions: ['', '', '']}\n"
+    reload(shop, SHOP + "users:\n" + ADMIN + APP + other)
+    shop.pika("other", "first").close()
+    reload(shop, SHOP + "users:\n" + ADMIN + APP + other.replace("first", "second"))
+    shop.pika("other", "second").close()
+    refused(shop, "other", "first")
+    # Who is taken out is closed out; who came over HTTP stays.
+    shop.http("/api/users/guest", method="PUT", body={"password": "guest", "tags": ""}, user="boss", password="b0ss")
+    conn = shop.pika("other", "second")
+    log = reload(shop, SHOP + "users:\n" + ADMIN + APP)
+    assert "user 'other' goes: the settings do not have it any more" in log
+    with pytest.raises(pika.exceptions.ConnectionClosedByBroker) as e:
+        conn.process_data_events(time_limit=5)
+    assert e.value.reply_code == 320
+    refused(shop, "other", "second")
+    names = [u["name"] for u in shop.http("/api/users", user="boss", password="b0ss")]
+    assert sorted(names) == ["app", "boss", "guest"]
+    shop.kill()
+    shop.start()
+    refused(shop, "other", "second")
+    assert length(shop, 1) == 1
+
+
+def test_a_user_that_went_while_the_node_was_down(shop):
+    shop.stop()
+    shop.config.write_text(SHOP + "users:\n" + ADMIN)
+    shop.start()
+    refused(shop, "app", "s3cret", "shop")
+    shop.pika("boss", "b0ss").close()
+
+
+def test_reload_of_permissions(shop):
+    conn = shop.pika("app", "s3cret", "shop")
+    conn.channel().queue_declare("app-2")
+    reload(shop, ALL.replace("'^app', '^app'", "'^none', '^app'"))
+    with pytest.raises(pika.exceptions.ChannelClosedByBroker) as e:
+        conn.channel().queue_declare("app-3")
+    assert e.value.reply_code == 403
+    conn.close()
+
+
+def test_reload_of_policies(shop):
+    assert length(shop, 5) == 2
+    reload(shop, ALL.replace("max-length: 2", "max-length: 3"))
+    wait_for(lambda: length(shop, 5) == 3, what="another length")
+    reload(shop, ALL.replace("policies:\n" + CAP, "policies:\noperator_policies:\n" + CAP.replace("2", "4")))
+    wait_for(lambda: length(shop, 5) == 4, what="the operator's length")
+    reload(shop, ALL.replace("policies:\n" + CAP, "operator_policies: []\n"))
+    wait_for(lambda: length(shop, 6) == 6, what="no length")
+    shop.kill()
+    shop.start()
+    assert length(shop, 6) == 6
+
+
+def test_reload_of_topology(shop):
+    log = reload(shop, ALL.replace("app-q", "app-new"))
+    assert "refused" not in log
+    assert length(shop, 1, "app-new") == 1
+    assert length(shop, 1) == 1         # queues are never taken away
+    log = reload(shop, ALL.replace("max-queues: 5", "max-queues: 2").replace("app-q", "app-3"))
+    assert re.search(r"hermes\.yml:\d+: queue 'app-3': .*limit", log)
+
+
+@pytest.mark.parametrize("wrong, said", [
+    ("users: [\n", r"hermes\.yml:\d+: "),
+    ("users:\n- {username: boss, pasword: x}\n", r"hermes\.yml:2: unknown key 'pasword' in users"),
+    ("policies:\n- {name: cap, vhost: shop, pattern: a, priority: x, definition: {max-length: 9}}\n",
+     r"hermes\.yml:2: policy 'cap': priority must be a whole number"),
+    ("users:\n- {username: boss, password: '${HERMES_TEST_NONE}'}\n", r"hermes\.yml:2: .*HERMES_TEST_NONE is not set"),
+], ids=["syntax", "key", "type", "variable"])
+def test_a_reload_with_a_mistake_changes_nothing(shop, wrong, said):
+    log = reload(shop, wrong)
+    assert re.search(said, log)
+    assert re.search("settings not taken, the ones in force stay", log)
+    check_all(shop)
+
+
+def test_a_reload_with_refusals_applies_the_rest(shop):
+    log = reload(shop, ALL + "operator_policies:\n- {name: bad, vhost: shop, pattern: '(', definition: {max-length: 1}}\n"
+                 "- {name: good, vhost: shop, pattern: ^app, definition: {max-length: 1}}\n")
+    assert re.search(r"hermes\.yml:\d+: operator policy 'bad': .*invalid", log)
+    assert "entries of the settings that were refused: 1; the rest is in force" in log
+    wait_for(lambda: length(shop, 5) == 1, what="the operator's length")
+
+
+def test_reloads_while_messages_go(shop):
+    """Many reloads in a row, each with more users to be hashed: nobody waits long, the last one holds."""
+    conn = shop.pika("boss", "b0ss", "shop")
+    ch = conn.channel()
+    ch.confirm_delivery()
+    many = ["- {username: u%d, password: p%d}\n" % (n, n) for n in range(40)]
+    for n in range(0, 40, 4):
+        fresh = shop.folder / "fresh.yml"       # a reader never finds half a file
+        fresh.write_text(SHOP + "users:\n" + ADMIN + APP + "".join(many[:n]))
+        fresh.rename(shop.config)
+        shop.process.send_signal(signal.SIGHUP)
+        ch.basic_publish("app-in", "any", b"x")
+    conn.close()
+    reload(shop, SHOP + "users:\n" + ADMIN + APP + many[0])
+    names = [u["name"] for u in shop.http("/api/users", user="boss", password="b0ss")]
+    assert sorted(names) == ["app", "boss", "u0"]
+
+
+# --------------------------------------------------------------------------
+# Names that RabbitMQ's images have
+# --------------------------------------------------------------------------
+@pytest.mark.parametrize("env, there", [
+    ({"HERMES_DEFINITIONS_FILE": "{}"}, True),
+    ({"RABBITMQ_DEFINITIONS_FILE": "{}"}, True),
+    ({"RABBITMQ_DEFINITIONS_FILE": "{}", "RABBITMQ_LOAD_DEFINITIONS": "yes"}, True),
+    ({"RABBITMQ_DEFINITIONS_FILE": "{}", "RABBITMQ_LOAD_DEFINITIONS": "no"}, False),
+    ({"HERMES_DEFINITIONS_FILE": "{}", "RABBITMQ_DEFINITIONS_FILE": "/none"}, True),
+], ids=["ours", "theirs", "yes", "no", "both"])
+def test_definitions_from_the_environment(node, tmp_path, env, there):
+    file = tmp_path / "definitions.json"
+    file.write_text(json.dumps({"vhosts": [{"name": "imported"}]}))
+    this = node(env={k: v.format(file) if v == "{}" else v for k, v in env.items()})
+    assert ("imported" in [v["name"] for v in this.http("/api/vhosts")]) == there
+
+
+def test_account_from_the_environment_of_an_image(node):
+    this = node(env={"RABBITMQ_DEFAULT_USER": "app", "RABBITMQ_DEFAULT_PASS": "s3cret", "RABBITMQ_DEFAULT_VHOST": "shop"})
+    this.pika("app", "s3cret", "shop").close()
+    refused(this, "app", "s3cret", "/")
+    refused(this, "guest", "guest", "shop")
+    assert "s3cret" not in this.log
