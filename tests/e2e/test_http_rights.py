@@ -37,6 +37,8 @@ GET /api/nodes monitoring none
 GET /api/nodes/:node monitoring none
 GET /api/nodes/:node/memory monitoring none
 GET /api/extensions management none
+GET /api/all-configuration administrator none
+POST /api/all-configuration administrator none
 GET /api/definitions administrator none
 GET /api/definitions/:vhost administrator visible
 POST /api/definitions administrator none
@@ -225,7 +227,8 @@ def expected(row, tag, vhost):
 
 def test_every_route_is_decided(api):
     rows = api.must("GET", "/api/hermes/routes")
-    assert {(r["method"], r["path"]) for r in rows} <= set(DECIDED), "decide about the new ones here"
+    undecided = {(r["method"], r["path"]) for r in rows} - set(DECIDED)
+    assert not undecided, "decide about them here"
     assert len(rows) > 60 and all(len(r["help"]) > 3 for r in rows)
 
 
