@@ -23,6 +23,13 @@
 
 #define COOKIE "hermes_session"
 
+/* The realm is RabbitMQ's: clients in Perl, Java and Go keep passwords by it, and send none to another. */
+static void
+ask_for_login(struct request *r)
+{
+	reply_header(r, "www-authenticate", "Basic realm=\"RabbitMQ Management\"");
+}
+
 static void
 refuse(struct request *r, const char *name, const char *why)
 {
@@ -40,7 +47,7 @@ refuse(struct request *r, const char *name, const char *why)
 		reply_error(r, 429, "too_many_requests", why);
 		return;
 	}
-	reply_header(r, "www-authenticate", "Basic realm=\"Hermes\"");
+	ask_for_login(r);
 	reply_error(r, 401, "not_authorized", "Login failed");
 }
 
@@ -169,7 +176,7 @@ login_request(struct request *r)
 	} else if (session_cookie(r, token)) {
 		login_session(r, token);
 	} else { /* how every browser begins: no line for the log */
-		reply_header(r, "www-authenticate", "Basic realm=\"Hermes\"");
+		ask_for_login(r);
 		reply_empty(r, 401);
 	}
 }

@@ -31,7 +31,16 @@ enum {
 bool
 node_is(const struct mgmt *m, struct span name)
 {
-	return span_is(name, m->cfg->node_name);
+	static const char alias[] = "rabbit";
+	const char *own = m->cfg->node_name;
+	const char *host = strchr(own, '@');
+
+	if (span_is(name, own))
+		return true;
+	return host != NULL && name.n > sizeof alias - 1 &&
+	       memcmp(name.p, alias, sizeof alias - 1) == 0 &&
+	       span_is(
+	           (struct span){ name.p + sizeof alias - 1, name.n - (sizeof alias - 1) }, host);
 }
 
 /* --- gauges --------------------------------------------------------------------- */

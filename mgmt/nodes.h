@@ -26,7 +26,8 @@ struct node_samples {
 };
 
 void node_gauges(const struct mgmt *m, struct node_gauges *out);
-/* Is it the name of this node? */
+/* Is it the name of this node? rabbit@HOST is one, too: checks are written that know of no other (check_rabbitmq_server
+ * of Nagios). */
 bool node_is(const struct mgmt *m, struct span name);
 
 #endif

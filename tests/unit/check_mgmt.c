@@ -158,7 +158,7 @@ static const struct {
 	{ "GET /api", "", 301, "location: /api/index.html" },
 	{ "GET /api/", "", 301, "location: /api/index.html" },
 	{ "GET /api/index.html", "", 200, "/api/overview" },
-	{ "GET /api/overview", "", 401, "www-authenticate: Basic realm=" },
+	{ "GET /api/overview", "", 401, "www-authenticate: Basic realm=\"RabbitMQ Management\"" },
 	{ "GET /api/overview", "", 401, "content-length: 0\r\n" },
 	{ "GET /api/overview", "Authorization: Basic !!!\r\n", 401, "Login failed" },
 	{ "GET /api/overview", "Authorization: Basic\r\n", 401, "Login failed" },
