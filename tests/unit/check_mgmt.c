@@ -819,7 +819,7 @@ main(void)
 	tcase_add_loop_test(pure, gzip_is_asked_for, 0, (int)COUNT_OF(codings));
 	tcase_add_loop_test(pure, base64, 0, (int)COUNT_OF(base64_cases));
 	tcase_add_test(pure, base64_there_and_back);
-	tcase_set_timeout(http, 20);
+	tcase_set_timeout(http, 60);
 	suite_add_tcase(s, http);
 	suite_add_tcase(s, pure);
 	sr = srunner_create(s);
