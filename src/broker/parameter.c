@@ -44,10 +44,18 @@ parameter_find(
 	return p;
 }
 
+static size_t
+size_of(const struct parameter *p)
+{
+	return sizeof *p + 2 * (strlen(p->component) + strlen(p->name) + 2) +
+	       (p->value != NULL ? strlen(p->value) + 1 : 0);
+}
+
 static void
 free_parameter(struct parameter **all, struct parameter *p)
 {
 	HASH_DEL(*all, p);
+	mem_sub(MEM_TOPOLOGY, size_of(p));
 	free(p->component);
 	free(p->name);
 	free(p->value);
@@ -91,9 +99,12 @@ parameter_restore(struct broker *b, struct vhost *vh, struct span component, str
 		p->key = xmalloc(n + 1);
 		memcpy(p->key, key, n + 1);
 		HASH_ADD_KEYPTR(hh, *all, p->key, n, p);
+	} else {
+		mem_sub(MEM_TOPOLOGY, size_of(p));
 	}
 	free(p->value);
 	p->value = xstrndup(SPAN_CHARS(value), value.n);
+	mem_add(MEM_TOPOLOGY, size_of(p));
 	return p;
 }
 
@@ -107,6 +118,9 @@ parameter_set(struct broker *b, struct vhost *vh, struct span component, struct 
 	if (is_new && HASH_COUNT(*table(b, vh)) >= PARAMETERS_MAX)
 		e = error_make(E_PRECONDITION_FAILED,
 		    "there are %d parameters, more are not allowed", PARAMETERS_MAX);
+	if (e == NULL)
+		e = memory_check_topology(
+		    &b->memory, "set parameter", name, vh != NULL ? vh->name : "");
 	if (e != NULL)
 		return e;
 	persist_parameter(parameter_restore(b, vh, component, name, value, ++b->next_id));

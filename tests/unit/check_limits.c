@@ -245,6 +245,28 @@ START_TEST(parameters)
 }
 END_TEST
 
+/* They count as what else operators and clients make. */
+START_TEST(parameters_take_memory)
+{
+	static uint8_t value[PARAMETER_VALUE_MAX];
+	struct span c = SPAN_LIT("shovel");
+	size_t before = mem_held[MEM_TOPOLOGY];
+
+	memset(value, ' ', sizeof value);
+	memory_init(&w.broker->memory, 2 * (before + 2 * sizeof value));
+	ck_assert_ptr_null(
+	    parameter_set(w.broker, w.vhost, c, SPAN_LIT("1"), span_of(value, sizeof value), NULL));
+	ck_assert_uint_ge(mem_held[MEM_TOPOLOGY], before + sizeof value);
+	ck_assert_ptr_null(parameter_set(
+	    w.broker, NULL, SPAN_LIT(""), SPAN_LIT("2"), span_of(value, sizeof value), NULL));
+	ck_assert_ptr_nonnull(parameter_set(w.broker, w.vhost, c, SPAN_LIT("3"), c, NULL));
+	parameter_clear(parameter_find(w.broker, NULL, SPAN_LIT(""), SPAN_LIT("2")));
+	ck_assert_ptr_null(parameter_set(w.broker, w.vhost, c, SPAN_LIT("1"), c, NULL));
+	parameter_clear(parameter_find(w.broker, w.vhost, c, SPAN_LIT("1")));
+	ck_assert_uint_eq(mem_held[MEM_TOPOLOGY], before);
+}
+END_TEST
+
 START_TEST(vhosts_are_bounded)
 {
 	const struct vhost_spec spec = { .tracing = -1 };
@@ -293,6 +315,7 @@ main(void)
 	tcase_add_test(t, metadata);
 	tcase_add_test(t, parameters);
 	tcase_add_test(t, parameters_are_bounded);
+	tcase_add_test(t, parameters_take_memory);
 	tcase_add_test(t, vhosts_are_bounded);
 	suite_add_tcase(s, t);
 	srunner_run_all(r, CK_ENV);
