@@ -117,28 +117,6 @@ parameter_json(const struct parameter *p)
 
 /* --- from JSON ----------------------------------------------------------------------- */
 
-static bool
-split_tags(struct span s, struct span tag[TAGS_MAX], uint32_t *count)
-{
-	const char *p = s.n > 0 ? (const char *)s.p : "", *end = p + s.n;
-
-	while (p < end) {
-		const char *comma = memchr(p, ',', (size_t)(end - p)),
-		           *stop = comma != NULL ? comma : end;
-
-		while (p < stop && *p == ' ')
-			p++;
-		while (stop > p && stop[-1] == ' ')
-			stop--;
-		if (stop > p && *count == TAGS_MAX)
-			return false;
-		if (stop > p)
-			tag[(*count)++] = span_of(p, (size_t)(stop - p));
-		p = comma != NULL ? comma + 1 : end;
-	}
-	return true;
-}
-
 bool
 tags_of_json(const json_t *tags, struct span tag[TAGS_MAX], uint32_t *count)
 {
@@ -147,7 +125,7 @@ tags_of_json(const json_t *tags, struct span tag[TAGS_MAX], uint32_t *count)
 
 	*count = 0;
 	if (json_is_string(tags))
-		return split_tags(json_span(tags), tag, count);
+		return tags_split(json_span(tags), tag, count);
 	if (!json_is_array(tags) || json_array_size(tags) > TAGS_MAX)
 		return false;
 	json_array_foreach(tags, i, one)

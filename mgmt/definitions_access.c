@@ -6,13 +6,13 @@
 #include "base/mem.h"
 #include "base/password.h"
 #include "broker/broker.h"
-#include "broker/limits.h"
 #include "broker/parameter.h"
 #include "broker/permission.h"
 #include "broker/tags.h"
 #include "broker/topic_permission.h"
 #include "broker/user.h"
 #include "broker/vhost.h"
+#include "mgmt/access_json.h"
 #include "mgmt/base64.h"
 #include "mgmt/definitions.h"
 #include "mgmt/policies.h"
@@ -24,34 +24,16 @@ refused(struct import *im, const struct error *e)
 	return e == NULL ? NULL : import_because(im, "%s", refusal_text(e));
 }
 
-/* ---- tags ---- */
-
-/* A list of texts, or one text with commas. tag: room for TAGS_MAX; borrowed from the value. False: im->why says it. */
+/* tag: room for TAGS_MAX; borrowed from the value, which need not be there. False: im->why says it. */
 static bool
 take_tags(struct import *im, const json_t *v, struct span *tag, uint32_t *count)
 {
-	const json_t *one;
-	size_t i;
-
 	*count = 0;
-	if (v == NULL)
+	if (v == NULL || tags_of_json(v, tag, count))
 		return true;
-	if (json_is_string(v)) {
-		*count = tags_split(json_span(v), tag);
-		return true;
-	}
-	json_array_foreach(v, i, one)
-	{
-		if (!json_is_string(one) || *count == TAGS_MAX) {
-			(void)import_because(
-			    im, "tags are no texts, or more than %d", (int)TAGS_MAX);
-			return false;
-		}
-		tag[(*count)++] = json_span(one);
-	}
-	if (!json_is_array(v))
-		(void)import_because(im, "tags are neither a list nor a text");
-	return json_is_array(v);
+	(void)import_because(
+	    im, "tags are neither a text nor a list of at most %d texts", (int)TAGS_MAX);
+	return false;
 }
 
 /* ---- users ---- */
@@ -59,24 +41,11 @@ take_tags(struct import *im, const json_t *v, struct span *tag, uint32_t *count)
 static const char *
 take_limits(struct import *im, struct user *u, const json_t *limits)
 {
-	const char *name;
-	json_t *v;
-
 	if (limits == NULL || (json_is_array(limits) && json_array_size(limits) == 0))
 		return NULL;
 	if (!json_is_object(limits))
 		return "limits are no object";
-	/* The library's walk takes no const. */
-	json_object_foreach((json_t *)(uintptr_t)limits, name, v)
-	{
-		enum user_limit which = user_limit_find(span_str(name));
-
-		if (which == USER_LIMITS || !json_is_integer(v))
-			return import_because(
-			    im, "limit '%.100s' is not known, or no integer", name);
-		user_limit_set(u, which, json_integer_value(v));
-	}
-	return NULL;
+	return limits_set_json(NULL, u, limits, im->why, sizeof im->why) ? NULL : im->why;
 }
 
 /* Files say nothing of it. Who is there stays as he is; of the others guest, which is in every export of RabbitMQ with a
@@ -253,21 +222,9 @@ import_topic_permission(struct import *im, const json_t *item)
 static const char *
 set_limits(struct import *im, struct vhost *vh, const json_t *value)
 {
-	const char *name;
-	json_t *v;
-
 	if (!json_is_object(value))
 		return "the value of limits is no object";
-	json_object_foreach((json_t *)(uintptr_t)value, name, v)
-	{
-		enum vhost_limit which = vhost_limit_find(span_str(name));
-
-		if (which == VHOST_LIMITS || !json_is_integer(v))
-			return import_because(
-			    im, "limit '%.100s' is not known, or no integer", name);
-		vhost_limit_set(vh, which, json_integer_value(v));
-	}
-	return NULL;
+	return limits_set_json(vh, NULL, value, im->why, sizeof im->why) ? NULL : im->why;
 }
 
 bool

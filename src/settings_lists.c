@@ -212,8 +212,11 @@ read_texts(const struct place *at, struct settings_texts *t, const struct item_k
 
 	t->is_given = true;
 	if (!is_list && k->kind == ITEM_TAGS && !ynode_is_null(n) && text_fits(at, k, n)) {
-		uint32_t count = tags_split(span_str(n->text), tag);
+		uint32_t count;
 
+		if (!tags_split(span_str(n->text), tag, &count))
+			problem(at->p, n->line, "%s: %s: more than %d", at->what, k->name,
+			    (int)TAGS_MAX);
 		for (uint32_t i = 0; i < count; i++)
 			add_text(t, tag[i]);
 	}

@@ -59,19 +59,21 @@ trimmed(const uint8_t *p, size_t n)
 	return span_of(p, n);
 }
 
-uint32_t
-tags_split(struct span s, struct span tag[TAGS_MAX])
+bool
+tags_split(struct span s, struct span tag[TAGS_MAX], uint32_t *count)
 {
-	uint32_t count = 0;
-
-	while (s.n > 0 && count < TAGS_MAX) {
+	*count = 0;
+	while (s.n > 0) {
 		const uint8_t *comma = memchr(s.p, ',', s.n);
 		size_t n = comma != NULL ? (size_t)(comma - s.p) : s.n;
+		struct span one = trimmed(s.p, n);
 
-		tag[count] = trimmed(s.p, n);
-		count += tag[count].n > 0;
+		if (one.n > 0 && *count == TAGS_MAX)
+			return false;
+		if (one.n > 0)
+			tag[(*count)++] = one;
 		n += comma != NULL;
 		s = span_of(s.p + n, s.n - n);
 	}
-	return count;
+	return true;
 }

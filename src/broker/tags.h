@@ -19,9 +19,9 @@ struct tags {
 
 /* NULL, or 406: too many, one of over 255 bytes, not UTF-8, with a NUL. *t is unchanged then. */
 const struct error *tags_set(struct tags *t, const struct span *item, uint32_t count) MUSTUSE;
-/* "a, b": the texts between commas, without space around them; empty ones are left out, more than TAGS_MAX too. Returns how
- * many; they point into s. */
-uint32_t tags_split(struct span s, struct span tag[TAGS_MAX]);
+/* "a, b": the texts between commas, without space around them, which point into s; empty ones are left out. False: they are
+ * more than TAGS_MAX. */
+bool tags_split(struct span s, struct span tag[TAGS_MAX], uint32_t *count) MUSTUSE;
 void tags_fini(struct tags *t);
 bool tags_have(const struct tags *t, const char *tag);
 
