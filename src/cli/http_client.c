@@ -13,13 +13,7 @@
 #include "cli/text_safe.h"
 #include "mgmt/base64.h"
 
-enum {
-	GET_S = 10,
-	CHANGE_S = 120,
-	PATIENT_S = 24 * 3600,
-	ANSWER_MAX = 512 << 20,
-	DEFAULT_PORT = 15672
-};
+enum { GET_S = 10, CHANGE_S = 120, ANSWER_MAX = 512 << 20, DEFAULT_PORT = 15672 };
 
 static const char *const method_names[] = { "GET", "PUT", "POST", "DELETE" };
 static const enum evhttp_cmd_type method_types[] = { EVHTTP_REQ_GET, EVHTTP_REQ_PUT,
@@ -152,8 +146,8 @@ make_request(struct talk *k)
 static int
 limit_s(const struct http_call *call)
 {
-	if (call->takes_time)
-		return PATIENT_S;
+	if (call->limit_s > 0)
+		return call->limit_s;
 	return call->method == HTTP_GET ? GET_S : CHANGE_S;
 }
 

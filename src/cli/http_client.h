@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "cli/cli.h"
 
+enum { HTTP_PATIENT_S = 24 * 3600 }; /* a limit_s for what takes as long as it takes */
 enum http_method { HTTP_GET, HTTP_PUT, HTTP_POST, HTTP_DELETE };
 
 struct http_call {
@@ -21,7 +22,7 @@ struct http_call {
 	struct span text;    /* instead of body: JSON as it is; borrowed */
 	const char *what;    /* borrowed: "queue 'q' in vhost '/'", which a 404 says is missing; NULL: none */
 	int status_too;      /* a status that is an answer as well, such as 404; 0: none */
-	bool takes_time;     /* there is no limit on how long the answer takes */
+	int limit_s;        /* without a byte from the node that is a failure; 0: 10 for a GET, else 120 */
 };
 
 /* CLI_OK: the node answered 200, 201, 204 or status_too. Then *status is that (NULL: not asked for), and *out the JSON

@@ -109,7 +109,7 @@ send_text(struct cli *c, struct span text)
 	        .text = text,
 	        .what = what,
 	        .status_too = 400,
-	        .takes_time = true },
+	        .limit_s = HTTP_PATIENT_S },
 	    &status, &answer);
 
 	if (rc == CLI_OK && status == 400)

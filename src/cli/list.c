@@ -15,7 +15,7 @@
 #include "cli/text_safe.h"
 #include "cli/text_table.h"
 
-enum { COLUMNS_MAX = 64 };
+enum { COLUMNS_MAX = 64, LIMIT_S = 120 };
 
 static const struct kind {
 	const char *name;
@@ -273,8 +273,9 @@ list_show(struct cli *c, const char *name, const char *vhost)
 		what = vhost != NULL ? text_safe_format("vhost '%s'", vhost) : NULL;
 		if (!cli_switch(c, "json") || cli_given(c, "columns"))
 			path = with_columns(path, &k);
-		rc = http_client_call(
-		    c, &(struct http_call){ .path = path, .what = what }, NULL, &list);
+		rc = http_client_call(c,
+		    &(struct http_call){ .path = path, .what = what, .limit_s = LIMIT_S }, NULL,
+		    &list);
 		free(what);
 		free(path);
 	}

@@ -3,7 +3,9 @@
 import json
 import os
 import pty
+import socket
 import subprocess
+import threading
 
 import pika
 import pytest
@@ -263,3 +265,60 @@ def test_a_node_that_is_not_there(broker):
     this = hermes("list", "users", "--url", "http://127.0.0.1:%d" % broker.port)
     assert this.returncode == 1 and "is it the management port?" in this.stderr
     assert hermes("user", "list", "--url", "http://127.0.0.1:1").returncode == 1
+
+
+class Answer:
+    """Something on a port that answers each request with the same bytes."""
+
+    def __init__(self, data):
+        self.data = data
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = "http://127.0.0.1:%d" % self.listener.getsockname()[1]
+        self.thread = threading.Thread(target=self.run)
+        self.request = b""
+
+    def run(self):
+        conn, _ = self.listener.accept()
+        with conn:
+            conn.settimeout(20 * SLOW)
+            while b"\r\n\r\n" not in self.request:
+                self.request += conn.recv(65536)
+            conn.sendall(self.data)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.thread.join()
+        self.listener.close()
+
+
+def http(status, body=b"", length=None):
+    return b"HTTP/1.1 %d X\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (
+        status, len(body) if length is None else length, body)
+
+
+@pytest.mark.parametrize("data, status, said", [
+    (http(200, b'[{"name": "a\\u0000b", "tags": [1, {"x": 2.5}]}]'), 0, 'a\\x00b\t[1,{"x":2.5}]\n'),
+    (http(200, b"[7, null, []]"), 0, "name\ttags\n" + 3 * "\t\n"),
+    (http(200, b"{}"), 1, "the answer is no list"),
+    (http(200, b"<html>"), 1, "the answer is not JSON"),
+    (http(200, b'[{"name": "\xff"}]'), 1, "the answer is not JSON"),
+    (http(200, b"[" * 5000), 1, "the answer is not JSON"),
+    (http(200, b"[]", length=600 << 20), 1, "the answer is larger than 512 MiB"),
+    (http(200, b"[", length=100), 1, "ended the connection without an answer"),
+    (http(204), 1, "the answer is no list"),
+    (http(302), 1, "GET /api/users?columns=name,tags: the node answered 302\n"),
+    (http(500, b'{"error": "x", "reason": "\\u001b[31m\\nred\\n"}'), 1, "the node answered 500: \\x1b[31m red\n"),
+    (http(503, b'{"reason": 7}'), 1, "the node answered 503\n"),
+    (http(401, b'{"error": "not_authorised"}'), 1, "user 'guest' may not do this\n"),
+    (b"220 mail\r\n", 1, "is it the management port?"),
+    (b"", 1, "is it the management port?"),
+], ids=lambda v: v.replace("\n", " ")[:40] if isinstance(v, str) else "")
+def test_strange_answers(data, status, said):
+    with Answer(data) as peer:
+        done = hermes("list", "users", "--url", peer.url + "/prefix/")
+    assert done.returncode == status, (done.stdout, done.stderr)
+    assert said in (done.stdout if status == 0 else done.stderr)
+    assert peer.request.startswith(b"GET /prefix/api/users?columns=name,tags HTTP/1.1\r\n")
