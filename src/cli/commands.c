@@ -430,6 +430,19 @@ const struct cli_command cli_commands[] = {
 	    .options = policy_options,
 	    .shared = { list_options, only_vhost_options },
 	    .client_http = true },
+	{ .name = "export",
+	    .run = cmd_export,
+	    .usage = "[FILE] [OPTIONS]",
+	    .text = "write the definitions of a node",
+	    .help = "Users, vhosts, permissions, policies, parameters, queues, exchanges and "
+	            "bindings as JSON,\n"
+	            "no messages; to standard output without FILE. Hashes of passwords are in it: "
+	            "a new file\n"
+	            "is readable for you only.\n"
+	            "  hermes export definitions.json\n",
+	    .args_max = 1,
+	    .options = definitions_options,
+	    .client_http = true },
 	{ .name = "import",
 	    .run = cmd_import,
 	    .usage = "[FILE] [OPTIONS]",
@@ -489,7 +502,6 @@ const struct cli_command cli_commands[] = {
 	    .usage = "",
 	    .text = "show the version, and those of libraries" },
 	LATER("consume", "QUEUE", "receive messages as they come"),
-	LATER("export", "[FILE]", "write the definitions of a node"),
 	LATER("apply", "FILE", "show how definitions differ from a node, and make it so"),
 	LATER("drain", "", "maintenance mode on"),
 	LATER("resume", "", "maintenance mode off"),

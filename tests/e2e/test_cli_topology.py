@@ -168,3 +168,34 @@ def test_vhosts_part_what_is_listed(cli):
 ], ids=lambda v: v if isinstance(v, str) else "")
 def test_wrong_usage(cli, words, said):
     assert said in cli(*[os.fsdecode(w) for w in words], status=2)
+
+
+def test_export_and_import_are_a_round_trip(broker, cli, tmp_path):
+    cli("vhost", "add", ODD, "--description", "there and back")
+    cli("declare", "queue", "q" + ODD, "-a", "x-max-length=5", "--vhost", ODD)
+    cli("declare", "exchange", "x", "--type", "topic", "--vhost", ODD)
+    cli("bind", "x", "q" + ODD, "-k", "a.*", "--vhost", ODD)
+    cli("policy", "set", "p", "^q", "-s", "message-ttl=1000", "--vhost", ODD)
+    cli("user", "add", "moved", "--password-stdin", "--tags", "management", stdin="word")
+    cli("permission", "set", "moved", "a", "b", "c", "--vhost", ODD)
+    file = tmp_path / "all.json"
+    assert cli("export", file) == ""
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    whole = json.loads(file.read_text())
+    assert json.loads(cli("export")) == json.loads(cli("export", "-")) == whole
+    part = cli("export", "--vhost", ODD)
+    assert {q["name"] for q in json.loads(part)["queues"]} == {"q" + ODD}
+    assert json.loads(cli("export", env={"HERMES_VHOST": ODD})) == whole    # a backup is never less than all by accident
+    cli("vhost", "delete", ODD)
+    cli("user", "delete", "moved")
+    assert cli("import", file) == "imported all\n"
+    assert json.loads(cli("export")) == whole
+    cli("list", "vhosts", env={"HERMES_USER": "moved", "HERMES_PASSWORD": "word"})
+    cli("delete", "queue", "q" + ODD, "--vhost", ODD)
+    cli("import", "--vhost", ODD, stdin=part)
+    assert cli("export", "--vhost", ODD) == part
+    assert "vhost 'none': vhost_not_found" in cli("export", "--vhost", "none", status=1)
+    assert "cannot write /dev/full: No space left" in cli("export", "/dev/full", status=1)
+    assert "cannot write " in cli("export", tmp_path / "no" / "such", status=1)
+    cli("vhost", "delete", ODD)
+    cli("user", "delete", "moved")

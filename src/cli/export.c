@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * hermes export [FILE]: writes the definitions of a node, or of one vhost. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "cli/cli.h"
+#include "cli/http_client.h"
+#include "cli/http_path.h"
+#include "cli/text_safe.h"
+
+enum { LIMIT_S = 600 };
+
+static int
+write_to(FILE *out, const json_t *doc)
+{
+	if (json_dumpf(doc, out, JSON_INDENT(2)) < 0 || fputc('\n', out) == EOF || fflush(out) != 0)
+		return errno != 0 ? -errno : -EIO;
+	return 0;
+}
+
+/* Password hashes are in it: others may not read a new file. */
+static int
+write_file(struct cli *c, const char *path, const json_t *doc)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, S_IRUSR | S_IWUSR);
+	FILE *out = fd >= 0 ? fdopen(fd, "w") : NULL;
+	int err;
+
+	if (out == NULL)
+		return cli_fail(c, "cannot write %s: %s", path, strerror(errno));
+	errno = 0;
+	err = write_to(out, doc);
+	if (fclose(out) != 0 && err == 0)
+		err = -errno;
+	return err == 0 ? CLI_OK : cli_fail(c, "cannot write %s: %s", path, strerror(-err));
+}
+
+int
+cmd_export(struct cli *c)
+{
+	const char *vhost = cli_value(c, "vhost"), *file = cli_arg(c, 0);
+	char *path =
+	    vhost != NULL ? HTTP_PATH("/api/definitions/*", vhost) : xstrdup("/api/definitions");
+	char *what = vhost != NULL ? text_safe_format("vhost '%s'", vhost) : NULL;
+	json_t *doc = NULL;
+	int rc = http_client_call(
+	    c, &(struct http_call){ .path = path, .what = what, .limit_s = LIMIT_S }, NULL, &doc);
+
+	if (rc == CLI_OK && file != NULL && strcmp(file, "-") != 0)
+		rc = write_file(c, file, doc);
+	else if (rc == CLI_OK && write_to(stdout, doc) < 0)
+		rc = cli_fail(c, "cannot write the output");
+	json_decref(doc);
+	free(what);
+	free(path);
+	return rc;
+}
