@@ -468,7 +468,7 @@ listing_free(struct listing *l)
 static void
 run_slice(struct listing *l)
 {
-	uint64_t until_us = clock_mono_us() + LISTING_SLICE_US;
+	uint64_t from_us = clock_mono_us(), until_us = from_us + LISTING_SLICE_US;
 
 	l->doc.now_ms = l->m->loop->now_ms;
 	renew_scope(l);
@@ -476,6 +476,7 @@ run_slice(struct listing *l)
 		walk(l, until_us);
 	if (l->phase == MERGE && clock_mono_us() < until_us)
 		merge(l, until_us);
+	l->m->listings.spent_us += clock_mono_us() - from_us;
 }
 
 static bool
@@ -556,7 +557,8 @@ start(struct request *r, const struct listing_source *source, const struct vhost
 	l->body = evbuffer_new();
 	if (l->body == NULL)
 		mem_exhausted(0, __builtin_return_address(0));
-	if (m->listings.count == 0)
+	/* most lists are short: they need not wait for the long ones */
+	if (m->listings.spent_us < LISTING_SLICE_US)
 		run_slice(l);
 	if (is_over(l)) {
 		answer(l);

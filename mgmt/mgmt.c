@@ -96,6 +96,8 @@ mgmt_run(struct mgmt *m)
 {
 	bool more = batches_run(m);
 
+	m->listings.spent_us = 0;
+
 	requests_run(m);
 	pulls_run(m);
 	more |= exports_run(m);

@@ -104,6 +104,21 @@ def test_several_lists_at_once(many):
     assert up == sorted(up)
 
 
+def test_a_short_list_does_not_wait_for_long_ones(many):
+    """While eight long ones are made, which takes seconds, a short one is answered many times."""
+    done = threading.Event()
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        longs = [pool.submit(lambda: Api(many).get("queues?columns=name")) for _ in range(8)]
+        pool.submit(lambda: [one.result() for one in longs] and done.set())
+        count = 0
+        while not done.is_set():
+            assert len(many.api.get("exchanges")) == 7
+            count += 1
+        assert all(len(one.result()) == MANY for one in longs)
+    print("%d short lists beside eight long ones" % count)
+    assert count > 5
+
+
 def test_what_goes_meanwhile_is_left_out(many):
     """Every row is of a queue that is there, and nothing is met twice."""
     chan = many.raw().channel()
