@@ -363,6 +363,7 @@ publish_due(struct delay *d, struct next *n)
 	if (b->store != NULL)
 		store_begin(b->store);
 	if (r != NULL && r->count > 0) {
+		d->x->stats.publish_out += r->count;
 		to_queues(b, m, r);
 	} else {
 		b->stats.drop_unroutable++;

@@ -219,6 +219,21 @@ def test_counts_are_exact(node):
     assert whole["queue_totals"]["messages"] == total
 
 
+def test_a_delayed_message_goes_out_once(node):
+    this = node()
+    api = Api(this)
+    api("PUT", "exchanges/%2F/later", 201, body={"type": "x-delayed-message", "arguments": {"x-delayed-type": "fanout"}})
+    for queue in ("a", "b"):
+        api("PUT", "queues/%2F/" + queue, 201, body={})
+        api("POST", "bindings/%2F/e/later/q/" + queue, 201, body={})
+    assert api("POST", "exchanges/%2F/later/publish", body=message("k", "x", headers={"x-delay": 100})) == {"routed": True}
+    stats = api.get("exchanges/%2F/later")["message_stats"]
+    assert (stats["publish_in"], stats["publish_out"]) == (1, 0)
+    wait_for(lambda: api.get("queues/%2F/b")["messages"] == 1, 5, "the delayed message")
+    stats = api.get("exchanges/%2F/later")["message_stats"]
+    assert (stats["publish_in"], stats["publish_out"]) == (1, 2)
+
+
 # -------------------------------------------------------------- messages
 def message(key, payload, **props):
     return {"routing_key": key, "payload": payload, "payload_encoding": "string", "properties": props}
