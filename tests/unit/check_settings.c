@@ -457,6 +457,20 @@ START_TEST(user_from_environment)
 	ck_assert_str_eq(s.config.default_user, "env");
 	ck_assert_str_eq(s.config.default_password, "word");
 	ck_assert(s.config.default_user_remote);
+	/* The names of another image's stand in for those that are not set. */
+	ck_assert_ptr_null(s.config.default_vhost);
+	setenv("RABBITMQ_DEFAULT_USER", "theirs", 1);
+	setenv("RABBITMQ_DEFAULT_VHOST", "shop", 1);
+	settings_environment(&s, &p);
+	ck_assert_str_eq(s.config.default_user, "env");
+	ck_assert_str_eq(s.config.default_vhost, "shop");
+	unsetenv("HERMES_DEFAULT_USER");
+	settings_environment(&s, &p);
+	ck_assert_str_eq(s.config.default_user, "theirs");
+	ck_assert_str_eq(s.config.default_password, "word");
+	setenv("RABBITMQ_DEFAULT_VHOST", "", 1);
+	settings_environment(&s, &p);
+	ck_assert_str_eq(said(), "environment: RABBITMQ_DEFAULT_VHOST: must not be empty");
 }
 END_TEST
 
