@@ -113,32 +113,49 @@ takes_json(const char *header)
 
 /* --- the steps ------------------------------------------------------------------ */
 
-static void
-run(struct request *r)
+/* Tag, vhost, and what the client takes. False: answered. */
+static bool
+may(struct request *r)
 {
-	if (r->route->vhost != VHOST_NONE)
+	const char *why = has_tag(r) ? NULL : why_not(r);
+
+	if (why == NULL && r->route->vhost != VHOST_NONE) {
 		r->vhost = vhost_find(r->m->broker, vhost_name(r));
-	r->route->fn(r);
+		why = r->vhost != NULL ? not_seen(r) : NULL;
+	}
+	if (why != NULL) {
+		reply_not_authorised(r, why);
+		return false;
+	}
+	if (!takes_json(request_header(r, "Accept"))) {
+		reply_empty(r, 406);
+		return false;
+	}
+	if (r->route->vhost == VHOST_NONE || r->vhost != NULL)
+		return true;
+	if (r->route->method == EVHTTP_REQ_PUT || r->route->method == EVHTTP_REQ_POST)
+		reply_error(r, 404, "not_found", "vhost_not_found");
+	else
+		reply_not_found(r);
+	return false;
+}
+
+/* A long body was parsed elsewhere: meanwhile the user or the vhost may have gone, or rights been taken away. */
+static bool
+still_may(struct request *r)
+{
+	r->user = user_find(r->m->broker, span_str(r->user_name));
+	if (r->user != NULL)
+		return may(r);
+	reply_error(r, 401, "not_authorized", "Login failed");
+	return false;
 }
 
 static void
 on_body(struct request *r)
 {
-	/* a long one was parsed elsewhere, and meanwhile things may have gone */
-	if (r->is_deferred) {
-		r->user =
-		    r->user_name != NULL ? user_find(r->m->broker, span_str(r->user_name)) : NULL;
-		if (r->user_name != NULL && r->user == NULL) {
-			reply_error(r, 401, "not_authorized", "Login failed");
-			return;
-		}
-		if (r->route->vhost != VHOST_NONE &&
-		    vhost_find(r->m->broker, vhost_name(r)) == NULL) {
-			reply_error(r, 404, "not_found", "vhost_not_found");
-			return;
-		}
-	}
-	run(r);
+	if (!r->is_deferred || r->user_name == NULL || still_may(r))
+		r->route->fn(r);
 }
 
 static void
@@ -149,41 +166,17 @@ take_body(struct request *r)
 	if (has && r->route->body == BODY_JSON)
 		body_read(r, on_body);
 	else
-		run(r);
+		r->route->fn(r);
 }
 
 void
 dispatch_logged_in(struct request *r, struct user *u)
 {
-	const char *why;
-
 	r->user = u;
 	if (r->user_name == NULL)
 		r->user_name = xstrdup(u->name);
-	if (!has_tag(r)) {
-		reply_not_authorised(r, why_not(r));
-		return;
-	}
-	if (r->route->vhost != VHOST_NONE) {
-		r->vhost = vhost_find(r->m->broker, vhost_name(r));
-		why = r->vhost != NULL ? not_seen(r) : NULL;
-		if (why != NULL) {
-			reply_not_authorised(r, why);
-			return;
-		}
-	}
-	if (!takes_json(request_header(r, "Accept"))) {
-		reply_empty(r, 406);
-		return;
-	}
-	if (r->route->vhost != VHOST_NONE && r->vhost == NULL) {
-		if (r->route->method == EVHTTP_REQ_PUT || r->route->method == EVHTTP_REQ_POST)
-			reply_error(r, 404, "not_found", "vhost_not_found");
-		else
-			reply_not_found(r);
-		return;
-	}
-	take_body(r);
+	if (may(r))
+		take_body(r);
 }
 
 /* A page of another site can make a browser send requests with the password that it remembers. It cannot make it hide

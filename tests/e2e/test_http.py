@@ -1,0 +1,116 @@
+"""Requests over HTTP whose answers come later: what is long is parsed and compressed elsewhere, what is to last is on disk."""
+# SPDX-License-Identifier: Apache-2.0
+import gzip
+import http.client
+import json
+import signal
+import socket
+from base64 import b64encode
+
+from node import SLOW, wait_for
+
+LOGIN = {"Authorization": "Basic " + b64encode(b"guest:guest").decode()}
+
+
+def ask(this, method, path, body=None, headers=None, conn=None):
+    own = conn is None
+    conn = conn or http.client.HTTPConnection("127.0.0.1", this.management_port, timeout=30 * SLOW)
+    try:
+        conn.request(method, path, None if body is None else json.dumps(body), headers=LOGIN if headers is None else headers)
+        answer = conn.getresponse()
+        return answer.status, answer.headers, answer.read()
+    finally:
+        if own:
+            conn.close()
+
+
+def test_long_bodies_and_answers(node):
+    this = node()
+    values = {"p%d" % i: ["%d" % i] + ["x" * 100] * 900 for i in range(5)}     # 90 kB each
+    conn = http.client.HTTPConnection("127.0.0.1", this.management_port, timeout=30 * SLOW)
+    for name, value in values.items():
+        assert ask(this, "PUT", "/api/global-parameters/" + name, {"value": value}, conn=conn)[0] == 201
+    plain = ask(this, "GET", "/api/global-parameters", conn=conn)[2]
+    status, headers, packed = ask(this, "GET", "/api/global-parameters", headers=dict(LOGIN, **{"Accept-Encoding": "gzip"}),
+                                  conn=conn)
+    assert status == 200 and headers["content-encoding"] == "gzip" and len(packed) < len(plain) // 10
+    assert gzip.decompress(packed) == plain
+    assert {row["name"]: row["value"] for row in json.loads(plain)}.items() >= values.items()
+    status, headers, body = ask(this, "HEAD", "/api/global-parameters", headers=dict(LOGIN, **{"Accept-Encoding": "gzip"}))
+    assert status == 200 and body == b"" and int(headers["content-length"]) == len(packed)
+    bad = b'{"value": ' + b"[1]," * 30000
+    conn.request("PUT", "/api/global-parameters/bad", bad, headers=LOGIN)
+    answer = conn.getresponse()
+    assert answer.status == 400 and json.load(answer)["reason"] == "not_json"
+
+
+def test_who_does_not_wait_for_the_answer(node):
+    """The node parses, and makes the change, for nobody; and goes on."""
+    this = node()
+    body = json.dumps({"value": ["x" * 100] * 900}).encode()
+    for i in range(50):
+        sock = socket.create_connection(("127.0.0.1", this.management_port), timeout=10 * SLOW)
+        head = "PUT /api/global-parameters/gone%d HTTP/1.1\r\nAuthorization: %s\r\nContent-Length: %d\r\n\r\n"
+        sock.sendall((head % (i, LOGIN["Authorization"], len(body))).encode() + body)
+        sock.close()
+
+    def all_there():
+        rows = json.loads(ask(this, "GET", "/api/global-parameters?columns=name")[2])
+        return sum(row["name"].startswith("gone") for row in rows) == 50
+
+    wait_for(all_there, 10, "all changes made")
+    wait_for(lambda: this.overview()["hermes"]["process"]["http_connections"] <= 1, 10, "connections gone")
+    this.stop()
+
+
+def test_stop_while_answers_are_due(node):
+    """SIGTERM with passwords being hashed and bodies being parsed."""
+    this = node(settings="management: {password_hash: pbkdf2}\n")
+    socks = []
+    body = json.dumps({"value": ["x" * 100] * 900}).encode()
+    for i in range(20):
+        sock = socket.create_connection(("127.0.0.1", this.management_port), timeout=10 * SLOW)
+        head = "PUT /api/global-parameters/p%d HTTP/1.1\r\nAuthorization: Basic %s\r\nContent-Length: %d\r\n\r\n"
+        login = b64encode(b"guest:guest" if i % 2 else b"nobody:%d" % i).decode()
+        sock.sendall((head % (i, login, len(body))).encode() + body)
+        socks.append(sock)
+    this.stop()
+    for sock in socks:
+        sock.close()
+
+
+def test_what_was_answered_survives(node):
+    this = node()
+    made = [("/api/users/u", {"password": "pw", "tags": "monitoring"}), ("/api/vhosts/v", {"description": "d"}),
+            ("/api/permissions/v/u", {"configure": "a", "write": "b", "read": "c"}),
+            ("/api/topic-permissions/v/u", {"exchange": "amq.topic", "write": "x", "read": "y"}),
+            ("/api/global-parameters/g", {"value": [1, None]}), ("/api/cluster-name", {"name": "many"})]
+    for path, body in made:
+        assert ask(this, "PUT", path, body)[0] in (201, 204), path
+    for path in ("/api/vhost-limits/v/max-queues", "/api/user-limits/u/max-channels"):
+        assert ask(this, "PUT", path, {"value": 7})[0] == 204
+    asked = ["/api/users", "/api/vhosts?columns=name,description,tags", "/api/permissions", "/api/topic-permissions",
+             "/api/global-parameters", "/api/cluster-name", "/api/vhost-limits", "/api/user-limits"]
+    before = [json.loads(ask(this, "GET", path)[2]) for path in asked]
+    assert {"user": "u", "vhost": "v", "configure": "a", "write": "b", "read": "c"} in before[2]
+    this.process.send_signal(signal.SIGKILL)
+    this.wait()
+    this.start()
+    assert [json.loads(ask(this, "GET", path)[2]) for path in asked] == before
+    assert ask(this, "GET", "/api/whoami", headers={"Authorization": "Basic " + b64encode(b"u:pw").decode()})[0] == 200
+
+
+def test_session_of_the_console(node):
+    this = node()
+    conn = http.client.HTTPConnection("127.0.0.1", this.management_port, timeout=30 * SLOW)
+    conn.request("POST", "/api/login", "username=guest&password=guest",
+                 {"Content-Type": "application/x-www-form-urlencoded"})
+    answer = conn.getresponse()
+    cookie = answer.headers["set-cookie"]
+    assert answer.status == 200 and answer.read() == b'"ok"'
+    assert "HttpOnly" in cookie and "SameSite=Strict" in cookie and "guest" not in cookie
+    token = {"Cookie": cookie.split(";")[0]}
+    assert json.loads(ask(this, "GET", "/api/whoami", headers=token)[2])["name"] == "guest"
+    assert ask(this, "PUT", "/api/users/guest", {"password": "other", "tags": "administrator"}, headers=token)[0] == 204
+    status, headers, _ = ask(this, "GET", "/api/whoami", headers=token)
+    assert status == 401 and "www-authenticate" not in headers, "another password ends sessions"
