@@ -265,7 +265,11 @@ def test_batches(node):
     assert [m["payload"] for m in first] == want[:100]
     assert first[0]["message_count"] == len(want) - 1
     assert chan.declare("batch", durable=True).message_count == len(want) - 100
-    # what is confirmed lasts
+    # what is confirmed lasts, and what was taken before it is on disk then
+    chan.declare("after", durable=True)
+    chan.call("confirm.select")
+    chan.publish("", "after", b"x", delivery_mode=2)
+    chan.confirmed(1)
     this.abort_conns()
     this.kill()
     this.start()

@@ -463,7 +463,8 @@ def test_a_disk_that_fills(node, small_disk, min_free):
     told = filler.await_blocked()
     at = filler.confirmed
     assert at > 500, "only %d messages of 16 KiB on 64 MiB" % at
-    assert status(this).returncode == 0
+    said = status(this)
+    assert said.returncode == 0 or "disk alarm" in said.stdout, said
     other = this.raw().channel()
     other.declare("transient")
     other.call("confirm.select")
