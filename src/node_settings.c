@@ -3,15 +3,54 @@
 #include "node_settings.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "broker/broker.h"
 #include "settings_apply.h"
 
 enum { START_SLICE_US = 100000, START_POLL_US = 1000, START_WAIT_MS = 15000, SLICE_US = 1000 };
+
+/* ---- the end of some ---- */
+
+struct gone {
+	struct worker_job job; /* first */
+	struct settings settings;
+};
+
+static void
+free_settings(struct worker_job *job)
+{
+	settings_fini(&container_of(job, struct gone, job)->settings);
+}
+
+static void
+free_gone(struct worker_job *job)
+{
+	free(container_of(job, struct gone, job));
+}
+
+/* A long list takes some milliseconds to be freed, which a worker has. */
+static void
+leave(struct node_settings *ns, struct settings *s)
+{
+	struct gone *g;
+
+	if (s->file == NULL) {
+		settings_fini(s); /* there is little in them */
+		return;
+	}
+	g = xcalloc(1, sizeof *g);
+	g->settings = *s;
+	*s = (struct settings){ 0 };
+	g->job.run = free_settings;
+	g->job.done = free_gone;
+	workers_submit(ns->readers, &g->job);
+}
 
 /* ---- applying ---- */
 
@@ -38,7 +77,7 @@ applied(struct node_settings *ns)
 	if (ns->is_reload)
 		log_info("settings were read again");
 	problems_fini(&ns->refused);
-	settings_fini(&ns->fresh);
+	leave(ns, &ns->fresh);
 }
 
 static void
@@ -123,7 +162,7 @@ take(struct node_settings *ns)
 
 	settings_apply_free(&ns->apply);
 	problems_fini(&ns->refused);
-	settings_fini(&ns->fresh);
+	leave(ns, &ns->fresh);
 	ns->fresh = ns->read;
 	ns->read = (struct settings){ 0 };
 	say_unchanged(cfg, &ns->fresh.config);
@@ -156,7 +195,10 @@ was_read(struct worker_job *job)
 		take(ns);
 	}
 	problems_fini(&ns->wrong);
-	settings_fini(&ns->read);
+	if (ns->stopped)
+		settings_fini(&ns->read);
+	else
+		leave(ns, &ns->read);
 	if (ns->again && !ns->stopped)
 		node_settings_reload(ns);
 }
