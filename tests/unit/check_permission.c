@@ -135,6 +135,17 @@ START_TEST(steps_are_bounded)
 }
 END_TEST
 
+/* Clients that are not closed yet make nothing more in it. */
+START_TEST(of_a_deleted_vhost)
+{
+	ck_assert_ptr_null(permission_set(u, w.vhost, ".*", ".*", ".*"));
+	ck_assert_ptr_null(permission_check(&client, PERM_CONFIGURE, "queue", SPAN_LIT("q")));
+	w.vhost->is_deleted = true;
+	ck_assert_ptr_nonnull(permission_check(&client, PERM_CONFIGURE, "queue", SPAN_LIT("q")));
+	w.vhost->is_deleted = false;
+}
+END_TEST
+
 int
 main(void)
 {
@@ -147,6 +158,7 @@ main(void)
 	tcase_add_loop_test(t, patterns, 0, COUNT_OF(cases));
 	tcase_add_test(t, texts);
 	tcase_add_test(t, of_each_vhost);
+	tcase_add_test(t, of_a_deleted_vhost);
 	tcase_add_test(t, wrong_pattern_changes_nothing);
 	tcase_add_loop_test(t, steps_are_bounded, 0, 5);
 	suite_add_tcase(s, t);
