@@ -10,28 +10,13 @@ from urllib.parse import quote
 import pytest
 import requests
 
+from api import Api
 from control import Control
 from node import SLOW, Node, wait_for
 from wire import FRAME_METHOD, enc_frame, enc_method
 
 MANY = 50000 if SLOW == 1 else 5000
 PART = 1000
-
-
-class Api:
-    def __init__(self, node, user="guest", password="guest"):
-        self.base = node.http_url + "/api/"
-        self.session = requests.Session()
-        self.session.trust_env = False
-        self.session.auth = (user, password)
-
-    def __call__(self, method, path, want=200, body=None, **kw):
-        answer = self.session.request(method, self.base + path, json=body, timeout=60 * SLOW, **kw)
-        assert answer.status_code == want, (method, path, answer.status_code, answer.text[:300])
-        return answer.json() if answer.content else None
-
-    def get(self, path, **kw):
-        return self("GET", path, **kw)
 
 
 @pytest.fixture(scope="module")
