@@ -1,6 +1,7 @@
 """Situations in which brokers and clients are known to have failed, one test or more each.
 
-The number in a test's name is the case's. What is right was asked of RabbitMQ 3.10 where it has the thing.
+The number in a test's name is the case's; those that go through the HTTP API are in test_cases_http.py. What is
+right was asked of RabbitMQ 3.10 where it has the thing.
 """
 # SPDX-License-Identifier: Apache-2.0
 import struct
