@@ -42,7 +42,8 @@ enum definition_tag {
 	DEF_KIND,	/* of a policy: enum policy_kind */
 	DEF_PATTERN,
 	DEF_APPLY_TO,	/* word */
-	DEF_PRIORITY
+	DEF_PRIORITY,
+	DEF_TTL		/* of a queue: see queue_ttl.h */
 };
 enum { DEF_AUTO_DELETE = 1, DEF_INTERNAL = 2, DEF_DELETED = 4, DEF_TRACING = 8, DEF_LOOPBACK = 16, DEF_DEFAULT = 32,
 	DEF_SETTINGS = 64 };

@@ -354,6 +354,8 @@ static void
 put_queue(struct queue *q)
 {
 	struct definition d = { 0 };
+	uint8_t ttl[TTL_STATE_MAX];
+	struct span past;
 
 	if (q->broker->store == NULL || !q->durable)
 		return;
@@ -361,7 +363,15 @@ put_queue(struct queue *q)
 	definition_put(&d, DEF_VHOST, span_str(q->vhost->name));
 	definition_put_number(&d, DEF_FLAGS, q->auto_delete ? DEF_AUTO_DELETE : 0u);
 	put_table(&d, q->arguments);
+	if ((past = queue_ttl_state(q, ttl)).n > 0)
+		definition_put(&d, DEF_TTL, past);
 	persist_object(q->broker, OBJECT_QUEUE, q->id, &d);
+}
+
+void
+persist_queue_again(struct queue *q)
+{
+	put_queue(q);
 }
 
 void

@@ -39,6 +39,7 @@ void persist_message(struct broker *b, struct msg *m, struct queue *const *queue
 void persist_exchange(struct exchange *x);
 void persist_exchange_gone(struct exchange *x);
 void persist_queue(struct queue *q);		/* opens its first lane, too */
+void persist_queue_again(struct queue *q);	/* what is kept of it changed */
 void persist_queue_lanes(struct queue *q);	/* the store has the queue: opens the lanes that it has, too */
 void persist_strand_lane(struct strand *s);	/* if its queue is durable */
 void persist_queue_gone(struct queue *q);	/* closes all of them */

@@ -139,7 +139,9 @@ link_queue(void *arg, uint64_t id, struct span state)
 	struct vhost *vh = vhost_of(l->b, state, id);
 	struct queue_spec spec = { .durable = true,
 		.auto_delete = (definition_number(state, DEF_FLAGS) & DEF_AUTO_DELETE) != 0 };
+	struct span past = { NULL, 0 };
 	struct table *arguments;
+	struct queue *q;
 
 	seen(l->b, id);
 	if (vh == NULL || !definition_name(state, DEF_NAME, &spec.name) ||
@@ -148,8 +150,12 @@ link_queue(void *arg, uint64_t id, struct span state)
 		return;
 	}
 	spec.arguments = arguments;
-	if (queue_restore(vh, &spec, id) == NULL)
+	(void)definition_find(state, DEF_TTL, &past);
+	q = queue_restore(vh, &spec, id);
+	if (q == NULL)
 		leave_out(l, id, "queue", spec.name, "there is a newer one of this name");
+	else
+		queue_ttl_restore(q, past);
 	table_free(&arguments);
 }
 

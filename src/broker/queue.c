@@ -370,6 +370,7 @@ queue_free(struct queue *q)
 	takers_fini(&q->takers);
 	quorum_free(&q->quorum);
 	queue_priorities_fini(q);
+	queue_ttl_fini(q);
 	single_active_fini(q);
 	policy_drop(q->policy);
 	free(q->name);

@@ -30,6 +30,7 @@ struct quorum;
 struct dead_letters;
 struct single_active;
 struct table;
+struct ttl_past;
 struct vhost;
 
 LIST_HEAD(binding_list, binding);
@@ -64,6 +65,7 @@ struct queue {
 						 * longer can: looked at when picked */
 	uint32_t consumer_count;		/* of a deleted one: those that are not cancelled yet */
 	struct consumer *exclusive_consumer;	/* borrowed */
+	struct ttl_past *ttl_past;		/* owned: see queue_ttl.h; NULL: q->set.ttl_ms is that of all its messages */
 	struct lease *lease;			/* owned: x-expires; NULL: none */
 	struct single_active *single;		/* owned: x-single-active-consumer; NULL: all consumers are active */
 	struct binding_list bindings;		/* to this queue, the default exchange's left out */

@@ -532,7 +532,7 @@ queue_drop_ready(struct queue *q)
 	for (struct strand *s = &q->strand; s != NULL; s = queue_next_strand(q, s))
 		drop_ready(s);
 	assert(q->ready == 0 && q->ready_bytes == 0);
-	q->with_due = q->set.ttl_ms != SETTING_NONE;
+	queue_reset_due(q);
 	wheel_disarm(q->broker->wheel, &q->expiry);
 	return n;
 }

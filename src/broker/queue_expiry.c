@@ -17,10 +17,10 @@ queue_arm_for(struct queue *q, uint64_t due_ms)
 static enum death_reason
 expired_by(const struct queue *q, const struct entry *e)
 {
-	uint64_t now_ms = q->broker->now_ms;
+	uint64_t now_ms = q->broker->now_ms, ttl_ms = entry_ttl(q, e);
 
 	if ((e->due_ms != 0 && e->due_ms <= now_ms) ||
-	    (q->set.ttl_ms != SETTING_NONE && e->m->arrived_ms + q->set.ttl_ms <= now_ms))
+	    (ttl_ms != SETTING_NONE && e->m->arrived_ms + ttl_ms <= now_ms))
 		return DEATH_EXPIRED;
 	return DEATH_RETAINED;
 }
@@ -71,7 +71,7 @@ queue_arm_expiry(struct queue *q)
 	uint64_t due_ms;
 
 	if (q->ready == 0) {
-		q->with_due = q->set.ttl_ms != SETTING_NONE;
+		queue_reset_due(q);
 		wheel_disarm(q->broker->wheel, &q->expiry);
 		return;
 	}

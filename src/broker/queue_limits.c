@@ -117,6 +117,8 @@ queue_publish_limited(struct queue *q, struct entry *e)
 {
 	struct consumer *k;
 
+	if (unlikely(q->ttl_past != NULL))
+		queue_ttl_tidy(q);
 	run_first(q);
 	if (q->ready == 0 && (k = queue_next_taker(q)) != NULL) {
 		queue_hand_over(q, k, e);
@@ -169,7 +171,8 @@ queue_count_limits(struct queue *q)
 
 	q->broker->refusing -= q->refuses;
 	q->refuses = (has_length && q->set.overflow != OVERFLOW_DROP_HEAD) || keeps;
-	q->is_limited = (has_length && !q->refuses) || q->set.ttl_ms != SETTING_NONE;
+	q->is_limited =
+	    (has_length && !q->refuses) || q->set.ttl_ms != SETTING_NONE || q->ttl_past != NULL;
 	q->with_due |= q->set.ttl_ms != SETTING_NONE;
 	q->broker->refusing += q->refuses;
 }
@@ -177,13 +180,14 @@ queue_count_limits(struct queue *q)
 void
 queue_choose_policies(struct queue *q)
 {
-	uint64_t expires_ms = q->set.expires_ms;
+	uint64_t expires_ms = q->set.expires_ms, ttl_ms = q->set.ttl_ms;
 	struct policy *old[POLICY_KINDS];
 
 	if (!policy_choose_queue(q, old))
 		return;
 	queue_read_arguments(q);
 	policy_drop(old);
+	queue_ttl_changed(q, ttl_ms);
 	queue_count_limits(q);
 	if (q->set.expires_ms != expires_ms) {
 		lease_fini(q);

@@ -3,7 +3,8 @@
  *	queue.c			publish, consumers and their turns, the way out
  *	queue_entries.c		ready entries in their order, returned ones, garbage
  *	queue_expiry.c		those that expire
- *	queue_limits.c		time to live, length
+ *	queue_ttl.c		times to live that policies changed
+ *	queue_limits.c		length, and what goes for it
  *	queue_chain.c		those that lie on disk
  *	queue_priorities.c	the strands of a priority queue
  *	queue_declare.c		look-up, declaring
@@ -16,6 +17,7 @@
 #include <stdint.h>
 
 #include "broker/queue.h"
+#include "broker/queue_ttl.h"
 #include "broker/table.h"
 
 enum {
@@ -61,14 +63,28 @@ void strand_drop_expired(struct strand *s, struct entry *e);
  * went. */
 unsigned strand_expire_blocks(struct strand *s, unsigned max);
 
+/* The queue's time to live, as it was when the message came. */
+static inline uint64_t
+entry_ttl(const struct queue *q, const struct entry *e)
+{
+	return likely(q->ttl_past == NULL) ? q->set.ttl_ms : queue_ttl_at(q, e->m->arrived_ms);
+}
+
+/* Nothing is ready: will those that come expire, or that come back? */
+static inline void
+queue_reset_due(struct queue *q)
+{
+	q->with_due = q->set.ttl_ms != SETTING_NONE || q->ttl_past != NULL;
+}
+
 /* When it is to be dropped: at its expiry, the queue's time to live or the end of the retention time. 0: never. */
 static inline uint64_t
 entry_due(const struct queue *q, const struct entry *e)
 {
-	uint64_t due_ms = e->due_ms, keep_ms = q->broker->retention_ms;
+	uint64_t due_ms = e->due_ms, keep_ms = q->broker->retention_ms, ttl_ms = entry_ttl(q, e);
 
-	if (q->set.ttl_ms != SETTING_NONE && (keep_ms == 0 || q->set.ttl_ms < keep_ms))
-		keep_ms = q->set.ttl_ms;
+	if (ttl_ms != SETTING_NONE && (keep_ms == 0 || ttl_ms < keep_ms))
+		keep_ms = ttl_ms;
 	else if (likely(keep_ms == 0))
 		return due_ms;
 	if (due_ms == 0 || e->m->arrived_ms + keep_ms < due_ms)
@@ -124,7 +140,8 @@ bool queue_tidy(struct queue *q);	/* now. False: there is more, which goes later
 void queue_tidied(struct queue *q);	/* it need not: the queue goes */
 bool queues_tidy(struct broker *b);	/* for broker.c. True: there are more */
 void queue_count_limits(struct queue *q); /* q->set is new */
-/* Policies of the vhost changed: those that apply to it do from here on, with what is in it already. */
+/* Policies of the vhost changed: those that apply to it do from here on, with what is in it already;
+ * but messages that are there keep their time to live. */
 void queue_choose_policies(struct queue *q);
 
 

@@ -313,20 +313,75 @@ START_TEST(backlog)
 }
 END_TEST
 
-START_TEST(ttl_of_what_is_there)
+static void
+publish_now(struct queue *q)
 {
-	struct queue *q = world_queue(&w, "q");
 	struct msg *m = world_msg(1, 8);
 
 	m->arrived_ms = w.broker->now_ms;
 	queue_publish(q, m, 0);
-	SET(POLICY_USER, "t", "^q", "queues", 0, { "message-ttl", 'l', 100, NULL });
+}
+
+/* What comes in the millisecond of the change counts as old. */
+static void
+set_ttl(int64_t ms)
+{
+	SET(POLICY_USER, "t", "^q", "queues", 0, { "message-ttl", 'l', ms, NULL });
 	world_turn(&w);
-	world_at(&w, w.broker->now_ms + 50);
+	world_at(&w, w.broker->now_ms + 2);
+}
+
+/* Each keeps the one under which it came; at the head only, as ever. */
+START_TEST(ttl_of_what_is_there)
+{
+	struct queue *q = world_queue(&w, "q");
+
+	publish_now(q);
+	set_ttl(100);
+	world_at(&w, w.broker->now_ms + 150);
 	ck_assert_uint_eq(q->ready, 1);
-	world_at(&w, w.broker->now_ms + 51);
+	publish_now(q);
+	set_ttl(50);
+	(void)queue_purge(q);
+	ck_assert_ptr_nonnull(q->ttl_past);
+	publish_now(q); /* the queue was empty: nothing has to be known */
+	ck_assert_ptr_null(q->ttl_past);
+	set_ttl(1000);
+	publish_now(q);
+	clear(POLICY_USER, "t");
+	world_at(&w, w.broker->now_ms + 2);
+	publish_now(q);
+	world_at(&w, w.broker->now_ms + 40);
+	ck_assert_uint_eq(q->ready, 3);
+	world_at(&w, w.broker->now_ms + 20);
 	world_turn(&w);
-	ck_assert_uint_eq(q->ready, 0);
+	ck_assert_uint_eq(q->ready, 2);
+	world_at(&w, w.broker->now_ms + 1000);
+	world_turn(&w);
+	ck_assert_uint_eq(q->ready, 1);
+	world_at(&w, w.broker->now_ms + 100000);
+	world_turn(&w);
+	ck_assert_uint_eq(q->ready, 1);
+}
+END_TEST
+
+/* The oldest two become one, of the longer life. */
+START_TEST(many_ttls)
+{
+	struct queue *q = world_queue(&w, "q");
+	uint64_t at[TTL_PAST_MAX + 2];
+
+	set_ttl(500);
+	for (int i = 0; i < TTL_PAST_MAX + 2; i++) {
+		at[i] = w.broker->now_ms;
+		publish_now(q);
+		set_ttl(300 + i);
+	}
+	ck_assert_uint_eq(queue_ttl_at(q, at[0]), 500);
+	ck_assert_uint_eq(queue_ttl_at(q, at[2]), 500);
+	ck_assert_uint_eq(queue_ttl_at(q, at[4]), 303);
+	ck_assert_uint_eq(queue_ttl_at(q, at[TTL_PAST_MAX + 1]), 300 + TTL_PAST_MAX);
+	ck_assert_uint_eq(queue_ttl_at(q, w.broker->now_ms), 300 + TTL_PAST_MAX + 1);
 }
 END_TEST
 
@@ -491,6 +546,7 @@ main(void)
 	tcase_add_test(t, slow_patterns);
 	tcase_add_test(t, backlog);
 	tcase_add_test(t, ttl_of_what_is_there);
+	tcase_add_test(t, many_ttls);
 	tcase_add_test(t, lease_of_what_is_there);
 	tcase_add_test(t, letters_without_their_policy);
 	tcase_add_test(t, letters_of_a_deleted_queue);
