@@ -65,6 +65,8 @@ struct dead_letters {
 	bool is_listed;
 	bool keeps; /* at least once */
 	bool holds; /* dead_letters_hold() said so */
+	/* Owned, each with its length before it (NULL: not set): where they went until a policy was cleared. */
+	uint8_t *last_exchange, *last_key;
 	struct wheel_node retry;
 };
 
@@ -231,6 +233,74 @@ letters_of(struct queue *q)
 	return d;
 }
 
+/* ---- where to ---- */
+
+static size_t
+put_name(uint8_t *p, struct span s)
+{
+	p[0] = (uint8_t)s.n;
+	if (s.n > 0)
+		memcpy(p + 1, s.p, s.n);
+	return 1 + s.n;
+}
+
+static uint8_t *
+copy_name(struct span s)
+{
+	uint8_t *p;
+
+	if (s.p == NULL || s.n > NAME_MAX_BYTES)
+		return NULL;
+	p = xmalloc(1 + s.n);
+	(void)put_name(p, s);
+	return p;
+}
+
+static struct span
+name_of(const uint8_t *p)
+{
+	return p != NULL ? span_of(p + 1, p[0]) : span_of(NULL, 0);
+}
+
+static void
+forget_last(struct dead_letters *d)
+{
+	free(d->last_exchange);
+	free(d->last_key);
+	d->last_exchange = d->last_key = NULL;
+}
+
+void
+dead_letters_settings_change(struct queue *q, const struct queue_settings *old)
+{
+	struct dead_letters *d = q->dead;
+
+	if (d == NULL || d->keeps || old->dead_letter_exchange.p == NULL)
+		return;
+	forget_last(d);
+	d->last_exchange = copy_name(old->dead_letter_exchange);
+	d->last_key = copy_name(old->dead_letter_key);
+}
+
+static bool
+has_last(const struct queue *q)
+{
+	return unlikely(q->set.dead_letter_exchange.p == NULL) && q->dead->last_exchange != NULL;
+}
+
+static struct span
+exchange_for(const struct queue *q)
+{
+	return has_last(q) ? name_of(q->dead->last_exchange) : q->set.dead_letter_exchange;
+}
+
+/* p NULL: the message's own. */
+static struct span
+key_for(const struct queue *q)
+{
+	return has_last(q) ? name_of(q->dead->last_key) : q->set.dead_letter_key;
+}
+
 static void
 letters_free(struct dead_letters *d)
 {
@@ -241,6 +311,7 @@ letters_free(struct dead_letters *d)
 		hold_no_more(d);
 	TAILQ_REMOVE(d->is_listed ? &q->broker->dead : &q->broker->dead_waiting, d, link);
 	wheel_disarm(q->broker->wheel, &d->retry);
+	forget_last(d);
 	free(d);
 	q->dead = NULL;
 	queue_list_deleted(q);
@@ -346,15 +417,6 @@ dead_letter_refused(struct queue *q, struct msg *m)
 
 /* ---- the letter ---- */
 
-static size_t
-put_name(uint8_t *p, struct span s)
-{
-	p[0] = (uint8_t)s.n;
-	if (s.n > 0)
-		memcpy(p + 1, s.p, s.n);
-	return 1 + s.n;
-}
-
 /* What stands before the body. */
 static void
 fill(struct msg *m, const struct msg *from, struct span exchange, struct span key,
@@ -389,7 +451,7 @@ write_headers(struct table_writer *w, const struct queue *q, const struct entry 
 		.key = msg_key(e->m),
 		.expiration = pr->expiration,
 		.time_s = q->broker->now_ms / 1000,
-		.drops_cc = q->set.dead_letter_key.p != NULL,
+		.drops_cc = key_for(q).p != NULL,
 	};
 
 	for (size_t i = 0; i < COUNT_OF(older); i++) {
@@ -410,7 +472,7 @@ static struct msg *
 make_letter(
     const struct queue *q, const struct entry *e, const struct props *pr, struct span headers)
 {
-	struct span key = q->set.dead_letter_key, exchange = q->set.dead_letter_exchange;
+	struct span key = key_for(q), exchange = exchange_for(q);
 	struct msg *m;
 	uint16_t names;
 	size_t n;
@@ -550,7 +612,7 @@ static bool
 send(struct dead_letters *d, const struct entry *e, size_t *cost)
 {
 	struct queue *q = d->queue;
-	struct exchange *x = exchange_find(d->vhost, q->set.dead_letter_exchange);
+	struct exchange *x = exchange_find(d->vhost, exchange_for(q));
 	const struct route *route;
 	struct table_writer w;
 	struct props pr, own;
@@ -560,11 +622,11 @@ send(struct dead_letters *d, const struct entry *e, size_t *cost)
 
 	assert(bad == 0);
 	*cost = e->m->meta_len * (size_t)SPAN_COST + (e->m->rest == NULL ? e->m->body_size : 0);
-	if (q->set.dead_letter_exchange.p == NULL)
+	if (exchange_for(q).p == NULL)
 		return lose(d, e, true, "its queue has no dead letter exchange any more");
 	if (x == NULL)
 		return lose(d, e, false, "there is no such exchange");
-	if (q->set.dead_letter_key.n > NAME_MAX_BYTES)
+	if (key_for(q).n > NAME_MAX_BYTES)
 		return lose(d, e, true, "its routing key is longer than 255 bytes");
 	if (!write_headers(&w, q, e, &pr, &no_memory))
 		return no_memory ? lose(d, e, false, "no memory")

@@ -39,6 +39,9 @@ dead_letters_note_late(struct queue *q)
 		dead_letters_check_late(q);
 }
 
+/* A policy changed q->set. Where the queue has no dead letter exchange any more, those that wait go to the old one still, as if
+ * they had been sent at once; but with at least once they are lost, as in RabbitMQ. */
+void dead_letters_settings_change(struct queue *q, const struct queue_settings *old);
 /* For broker.c: the next of those that wait. True: there are more. */
 bool dead_letters_run(struct broker *b);
 /* The vhost goes, its queues went before: what they still had to send is lost, which is counted. */

@@ -180,16 +180,17 @@ queue_count_limits(struct queue *q)
 void
 queue_choose_policies(struct queue *q)
 {
-	uint64_t expires_ms = q->set.expires_ms, ttl_ms = q->set.ttl_ms;
+	struct queue_settings was = q->set;
 	struct policy *old[POLICY_KINDS];
 
 	if (!policy_choose_queue(q, old))
 		return;
 	queue_read_arguments(q);
+	dead_letters_settings_change(q, &was);
 	policy_drop(old);
-	queue_ttl_changed(q, ttl_ms);
+	queue_ttl_changed(q, was.ttl_ms);
 	queue_count_limits(q);
-	if (q->set.expires_ms != expires_ms) {
+	if (q->set.expires_ms != was.expires_ms) {
 		lease_fini(q);
 		lease_init(q);
 	}

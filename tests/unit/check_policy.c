@@ -399,20 +399,22 @@ START_TEST(lease_of_what_is_there)
 }
 END_TEST
 
-/* Letters that wait when the policy goes find no exchange: not the default one, which has an empty name, either. */
+/* Letters that wait when the policy goes are sent to where it said: also to the default exchange, which has an empty name. */
 START_TEST(letters_without_their_policy)
 {
 	struct queue *q = world_queue(&w, "q"), *k = world_queue(&w, "k");
 
 	SET(POLICY_USER, "d", "^q", "queues", 0, { "dead-letter-exchange", 'S', 0, "" },
-	    { "max-length", 'l', 0, NULL });
+	    { "dead-letter-routing-key", 'S', 0, "k" }, { "max-length", 'l', 0, NULL });
 	world_turn(&w);
-	publish(q, 1);
+	publish(q, 2);
 	ck_assert(policy_clear(w.vhost, POLICY_USER, SPAN_LIT("d")));
 	queue_choose_policies(q);
+	publish(q, 1);
 	world_turn(&w);
-	ck_assert_uint_eq(k->ready, 0);
-	ck_assert_uint_eq(w.broker->stats.dead_letters_lost, 1);
+	ck_assert_uint_eq(k->ready, 2);
+	ck_assert_uint_eq(q->ready, 1);
+	ck_assert_uint_eq(w.broker->stats.dead_letters_lost, 0);
 }
 END_TEST
 
