@@ -19,7 +19,8 @@ enum { LIMIT_S = 600 };
 static int
 write_to(FILE *out, const json_t *doc)
 {
-	if (json_dumpf(doc, out, JSON_INDENT(2)) < 0 || fputc('\n', out) == EOF || fflush(out) != 0)
+	if (json_dumpf(doc, out, JSON_INDENT(2) | text_safe_json(fileno(out))) < 0 ||
+	    fputc('\n', out) == EOF || fflush(out) != 0)
 		return errno != 0 ? -errno : -EIO;
 	return 0;
 }

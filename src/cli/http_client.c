@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "cli/text_safe.h"
 #include "mgmt/base64.h"
+#include "mgmt/http.h"
 
 enum { GET_S = 10, CHANGE_S = 120, ANSWER_MAX = 512 << 20, DEFAULT_PORT = 15672 };
 
@@ -182,6 +183,10 @@ explain_silence(const struct talk *k)
 		    limit_s(k->call));
 	else if (k->error == (int)EVREQ_HTTP_DATA_TOO_LONG)
 		(void)cli_fail(k->cli, "the answer is larger than %d MiB", ANSWER_MAX >> 20);
+	else if (k->error >= 0 && k->call->text.n > HTTP_BODY_MAX)
+		(void)cli_fail(k->cli,
+		    "%s port %d did not take all %zu MiB; it takes no more than %d", k->host,
+		    k->port, k->call->text.n >> 20, HTTP_BODY_MAX >> 20);
 	else if (k->error >= 0)
 		(void)cli_fail(k->cli,
 		    "%s port %d ended the connection without an answer; is it the management port?",
@@ -215,10 +220,9 @@ explain_refusal(const struct talk *k)
 	else if (k->status == 401)
 		(void)cli_fail(k->cli, "the node refused user '%s': %s; give --user and --password",
 		    user, *reason != '\0' ? reason : "not authorized");
-	else if (k->status == 404 && call->what != NULL)
-		(void)cli_fail(k->cli, "there is no %s%s%s", call->what,
-		    is_telling(reason) ? ": " : "", is_telling(reason) ? reason : "");
-	else if (k->status == 400 && call->what != NULL && *reason != '\0')
+	else if (k->status == 404 && call->what != NULL && !is_telling(reason))
+		(void)cli_fail(k->cli, "there is no %s", call->what);
+	else if ((k->status == 400 || k->status == 404) && call->what != NULL && *reason != '\0')
 		(void)cli_fail(k->cli, "%s: %s", call->what, reason);
 	else
 		(void)cli_fail(k->cli, "%s %s: the node answered %d%s%s",
@@ -250,13 +254,24 @@ explain(const struct talk *k)
 		    method_names[k->call->method], k->call->path, k->json_error.text);
 }
 
+/* Names make the pieces of a path, and those have names. */
+static bool
+has_empty_name(const char *path)
+{
+	size_t n = strcspn(path, "?");
+
+	return path[n - 1] == '/' || strstr(path, "//") != NULL;
+}
+
 int
 http_client_call(struct cli *c, const struct http_call *call, int *status, json_t **out)
 {
 	struct talk k = { .cli = c, .call = call, .error = -1 };
 	int rc = CLI_USAGE;
 
-	if (parse_url(&k)) {
+	if (has_empty_name(call->path)) {
+		(void)cli_misuse(c, "a name is empty");
+	} else if (parse_url(&k)) {
 		k.base = event_base_new();
 		if (k.base == NULL)
 			abort();

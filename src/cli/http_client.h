@@ -25,7 +25,7 @@ struct http_call {
 	int limit_s;        /* without a byte from the node that is a failure; 0: 10 for a GET, else 120 */
 };
 
-/* CLI_OK: the node answered 200, 201, 204 or status_too. Then *status is that (NULL: not asked for), and *out the JSON
+/* A path with an empty piece is wrong usage. CLI_OK: the node answered 200, 201, 204 or status_too. Then *status is that (NULL: not asked for), and *out the JSON
  * of the answer, owned by the caller, or NULL if it has no body (out NULL: not asked for). 200 has to come with JSON. */
 int http_client_call(struct cli *c, const struct http_call *call, int *status, json_t **out) MUSTUSE;
 

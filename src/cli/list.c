@@ -163,7 +163,8 @@ print_json(struct cli *c, const json_t *list, const struct columns *k)
 {
 	json_t *less = cli_given(c, "columns") ? reduced(list, k) : NULL;
 
-	(void)json_dumpf(less != NULL ? less : list, stdout, JSON_INDENT(2));
+	(void)json_dumpf(
+	    less != NULL ? less : list, stdout, JSON_INDENT(2) | text_safe_json(STDOUT_FILENO));
 	printf("\n");
 	json_decref(less);
 }

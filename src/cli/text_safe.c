@@ -10,7 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <wchar.h>
+
+#include <jansson.h>
 
 #include "base/mem.h"
 #include "base/utf8.h"
@@ -157,4 +160,10 @@ text_safe_format(const char *fmt, ...)
 	if (fclose(f) != 0)
 		abort();
 	return out;
+}
+
+size_t
+text_safe_json(int fd)
+{
+	return isatty(fd) == 1 ? JSON_ENSURE_ASCII : 0;
 }

@@ -18,4 +18,8 @@ char *text_safe_line(const char *s) MUSTUSE;
 /* printf whose %s are made safe: "queue '%s' in vhost '%s'". Knows %s and %% only. Owned by the caller. */
 char *text_safe_format(const char *fmt, ...) PRINTF(1, 2) MUSTUSE;
 
+/* Flags of jansson for JSON that goes to a descriptor: on a terminal all but ASCII is escaped, because JSON escapes
+ * neither what turns the line nor what begins a sequence in one character. */
+size_t text_safe_json(int fd);
+
 #endif

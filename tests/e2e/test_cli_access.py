@@ -143,6 +143,9 @@ def test_a_terminal_is_asked_and_shows_nothing(broker, cli):
     assert status == 1 and b"no password was typed" in said and b"half" not in said
     status, said = at_terminal(["list", "users"])
     assert status == 0 and b"name   tags\r\nadmin  administrator\r\n" in said
+    cli("user", "set", "typed", "--tags", "\u009b31m\u202e,ü")
+    status, said = at_terminal(["list", "users", "--json", "--columns", "tags"])
+    assert status == 0 and b'"\\u009B31m\\u202E"' in said and said.isascii()
     cli("user", "delete", "typed")
 
 
@@ -248,12 +251,13 @@ def test_import_reports_each_object(broker, cli, tmp_path):
     only = json.dumps({"policies": [{"name": "second", "pattern": "^b", "definition": {"max-length": 2}}]})
     assert cli("import", "-", "--vhost", "shop", stdin=only) == "imported all\n"
     assert [r["name"] for r in rows(cli("policy", "list", "--vhost", "shop"))] == ["fine", "second"]
-    assert "there is no vhost 'none'" in cli("import", "--vhost", "none", stdin=only, status=1)
+    assert "vhost 'none': vhost_not_found" in cli("import", "--vhost", "none", stdin=only, status=1)
     cli("vhost", "delete", "shop")
 
 
 @pytest.mark.parametrize("text, said", [
-    ("{\n\n oops", "definitions.json:3: "), ("[]", "holds no JSON object"), (None, "cannot read ")])
+    ("{\n\n oops", "definitions.json:3: "), ("[]", "holds no JSON object"), (None, "cannot read "),
+    ('{"queues": [%s]}' % (" " * (21 << 20)), "it takes no more than 20")], ids=lambda v: str(v)[:20])
 def test_import_of_what_is_no_definitions(cli, tmp_path, text, said):
     file = tmp_path / "definitions.json"
     if text is not None:

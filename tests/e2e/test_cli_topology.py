@@ -108,7 +108,8 @@ def test_bindings(cli):
     assert cli("unbind", ODD, "b q", "-k", ODD).startswith("unbound exchange ")
     assert there() == [("amq.fanout", "exchange", "#", "")]
     cli("unbind", ODD, "amq.fanout", "--to-exchange", "-k", "#")
-    assert "there is no " in cli("bind", ODD, "nowhere", status=1)
+    assert cli("bind", ODD, "nowhere", status=1) == "hermes bind: exchange '%s' to queue 'nowhere' with key '' in vhost '/': " \
+        "no queue 'nowhere' in vhost '/'\n" % ODD
     cli("delete", "queue", "b q")
     cli("delete", "exchange", ODD, "--if-unused")
 
@@ -165,6 +166,11 @@ def test_vhosts_part_what_is_listed(cli):
     (["bind", "x", "q", "--kye", "a"], "unknown option '--kye'; nearest: '--key'"),
     (["unbind", "x", "q", "-a", "b"], "it is --argument NAME=VALUE"),
     (["purge", "q", "q"], "one word too many"),
+    (["declare", "queue", ""], "a name is empty"),
+    (["delete", "exchange", "", "--if-unused"], "a name is empty"),
+    (["bind", "", "q"], "a name is empty"),
+    (["unbind", "x", ""], "a name is empty"),
+    (["list", "queues", "--vhost", ""], "a name is empty"),
 ], ids=lambda v: v if isinstance(v, str) else "")
 def test_wrong_usage(cli, words, said):
     assert said in cli(*[os.fsdecode(w) for w in words], status=2)
