@@ -11,18 +11,26 @@
 
 enum { PASSWORD_MAX = 4096 };
 
-/* A line without its end. NULL: there is none, or it is too long. */
+/* A line without its end. NULL: there is none, it is too long, or it has a NUL. */
 static char *
 read_line(FILE *in)
 {
-	char *line = xmalloc(PASSWORD_MAX + 2);
-	size_t n;
+	char *line = xmalloc(PASSWORD_MAX + 1);
+	size_t n = 0;
+	int byte = getc(in);
+	bool fine = byte != EOF;
 
-	if (fgets(line, PASSWORD_MAX + 2, in) == NULL || strlen(line) > PASSWORD_MAX) {
+	for (; byte != EOF && byte != '\n' && fine; byte = getc(in)) {
+		fine = byte != '\0' && n < PASSWORD_MAX;
+		if (fine)
+			line[n++] = (char)byte;
+	}
+	if (!fine) {
 		free(line);
 		return NULL;
 	}
-	n = strcspn(line, "\r\n");
+	if (n > 0 && line[n - 1] == '\r')
+		n--;
 	line[n] = '\0';
 	return line;
 }

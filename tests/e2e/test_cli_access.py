@@ -100,6 +100,7 @@ def test_passwords_come_from_many_places(broker, cli):
     assert "the password is empty" in cli("user", "add", "p", "--password-stdin", stdin="\n", status=2)
     assert "standard input has no line" in cli("user", "add", "p", "--password-stdin", stdin="", status=2)
     assert "standard input has no line" in cli("user", "add", "p", "--password-stdin", stdin="x" * 5000, status=2)
+    assert "standard input has no line" in cli("user", "add", "p", "--password-stdin", stdin="a\0b\n", status=2)
     assert "do not go together" in cli("user", "add", "p", "--password-stdin", "--new-password", "a", status=2)
     assert "does not go together" in cli("user", "add", "p", "--no-password", "--password-stdin", status=2)
     assert "p" not in [r["name"] for r in rows(cli("user", "list"))]
