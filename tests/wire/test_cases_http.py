@@ -97,6 +97,7 @@ def test_k22_valid_json(running, what):
         assert all(b["arguments"] == {} for b in api.get("bindings"))
         assert all(x["arguments"] == {} for x in api.get("exchanges"))
         chan.publish("", "p", "m", headers={"t": {}, "l": []})
+        chan.sync()
         got = api("POST", "queues/%2F/p/get", body={"count": 1, "ackmode": "ack_requeue_true", "encoding": "auto"})
         assert got[0]["properties"]["headers"] == {"t": {}, "l": []}
 
