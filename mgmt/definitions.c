@@ -9,6 +9,7 @@
 #include "broker/broker.h"
 #include "broker/vhost.h"
 #include "broker/name.h"
+#include "broker/persist.h"
 #include "mgmt/body.h"
 #include "mgmt/definitions.h"
 #include "mgmt/mgmt_priv.h"
@@ -20,6 +21,8 @@ enum { SLICE_US = 2000, WAITING_MAX = 8 };
 struct http_import {
 	struct import *import; /* owned */
 	struct request *r;     /* borrowed: waits for the answer */
+	bool is_done;
+	struct store_wait wait; /* then: for the store */
 	TAILQ_ENTRY(http_import) link;
 };
 
@@ -70,7 +73,7 @@ answer(struct request *r, const struct import *im)
 	    "definitions imported: %llu objects, %llu could not be", (unsigned long long)done,
 	    (unsigned long long)failed);
 	if (failed == 0) {
-		reply_done(r, 204);
+		reply_empty(r, 204);
 		return;
 	}
 	reply_json(r, 400,
@@ -86,8 +89,15 @@ imports_run(struct mgmt *m)
 
 	if (likely(h == NULL))
 		return false;
-	if (!import_run(h->import, SLICE_US))
-		return !import_waits(h->import);
+	if (!h->is_done) {
+		if (!import_run(h->import, SLICE_US))
+			return !import_waits(h->import);
+		h->is_done = true;
+		h->wait = persist_objects_wait(m->broker);
+	}
+	/* Also what stands before an object that could not be made is answered for. */
+	if (persist_must_wait(m->broker, h->wait))
+		return false;
 	TAILQ_REMOVE(&m->imports, h, link);
 	m->imports_waiting--;
 	answer(h->r, h->import);

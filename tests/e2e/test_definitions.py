@@ -111,6 +111,8 @@ def test_import_over_http_tries_all(node):
     assert answer["failed"] == 2
     assert [e["object"] for e in answer["errors"]] == ["queue 'wrong' in vhost 'shop'", "exchange 'unknown' in vhost 'shop'"]
     assert answer["reason"] == answer["errors"][0]["reason"]
+    node.kill()  # what was made is there though something was not
+    node.start()
     check_topology(node)
     good = {k: [x for x in v if x.get("name") not in ("wrong", "unknown")] if isinstance(v, list) else v
             for k, v in DEFINITIONS.items()}
