@@ -62,9 +62,11 @@ may_begin(struct request *r)
 
 /* ---- long payloads ---- */
 
-/* Of a large body, base64 is decoded by a worker. Until that is done nobody else looks at the body. */
+/* Of a large body, base64 is decoded by a worker. Until that is done nobody else looks at the body. The request may be
+ * gone when a worker begins, for the node stops: the body is the job's as well. */
 struct decode_job {
 	struct request_job job; /* first */
+	json_t *body;           /* one reference */
 	void (*then)(struct request *r);
 };
 
@@ -93,7 +95,7 @@ decode(json_t *message)
 static void
 on_run(struct request_job *job)
 {
-	json_t *body = job->r->body, *item;
+	json_t *body = ((struct decode_job *)job)->body, *item;
 	size_t i;
 
 	decode(body);
@@ -104,10 +106,12 @@ on_run(struct request_job *job)
 static void
 on_done(struct request_job *job)
 {
-	void (*then)(struct request *) = ((struct decode_job *)job)->then;
+	struct decode_job *j = (struct decode_job *)job;
+	void (*then)(struct request *) = j->then;
 	struct request *r = job->r;
 
-	free(job);
+	json_decref(j->body);
+	free(j);
 	if (r == NULL)
 		return;
 	r->user = user_find(r->m->broker, span_str(r->user_name));
@@ -129,6 +133,7 @@ decode_first(struct request *r, void (*then)(struct request *r))
 	}
 	j = xcalloc(1, sizeof *j);
 	j->then = then;
+	j->body = json_incref(r->body);
 	j->job.run = on_run;
 	j->job.done = on_done;
 	request_work(r, &j->job);

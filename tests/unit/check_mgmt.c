@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/config.h"
+#include "base/worker.h"
 #include "broker/broker.h"
 #include "broker/user.h"
 #include "mgmt/base64.h"
@@ -685,6 +686,43 @@ START_TEST(stop_closes_connections)
 }
 END_TEST
 
+/* A payload waits for a worker when the node stops. */
+START_TEST(stop_while_a_payload_waits)
+{
+	enum { LONG = 200 << 10 };
+	static const char front[] = "{\"routing_key\":\"q\",\"properties\":{},"
+	                            "\"payload_encoding\":\"base64\",\"payload\":\"",
+	                  back[] = "\"}";
+	struct workers *w = workers_new(0);
+	char *text = calloc(1, LONG + 1000), *to = text;
+	uint64_t until = clock_now_ms() + 3000;
+	size_t len, sent = 0;
+	int fd = dial();
+
+	m->node.workers = w;
+	to += sprintf(to,
+	    "POST /api/exchanges/%%2F/amq.default/publish HTTP/1.1\r\nContent-Length: %zu\r\n" GUEST
+	    "\r\n%s",
+	    LONG + sizeof front + sizeof back - 2, front);
+	memset(to, 'A', LONG);
+	strcpy(to + LONG, back);
+	len = strlen(text);
+	while (workers_waiting(w) == 0 && clock_now_ms() < until) {
+		ssize_t n = write(fd, text + sent, len - sent);
+
+		sent += n > 0 ? (size_t)n : 0;
+		turn();
+	}
+	ck_assert(workers_step(w, 0)); /* the body is parsed; */
+	workers_take(w);
+	ck_assert_uint_eq(workers_waiting(w), 1); /* its payload is to be decoded */
+	mgmt_stop(&m);
+	workers_free(&w);
+	close(fd);
+	free(text);
+}
+END_TEST
+
 static const struct {
 	const char *pattern, *path;
 	bool matches;
@@ -812,6 +850,7 @@ main(void)
 	tcase_add_loop_test(http, errors_are_json, 0, (int)COUNT_OF(malformed));
 	tcase_add_test(http, slow_requests_are_ended);
 	tcase_add_test(http, stop_closes_connections);
+	tcase_add_test(http, stop_while_a_payload_waits);
 	tcase_add_loop_test(http, every_route, 0, (int)route_count);
 	tcase_add_loop_test(pure, matching, 0, (int)COUNT_OF(matches));
 	tcase_add_loop_test(pure, reading_bodies, 0, (int)COUNT_OF(bodies));
