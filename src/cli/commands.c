@@ -384,6 +384,10 @@ const struct cli_command cli_commands[] = {
 	    .help = "set changes the tags, passwd the password. A user may do nothing in a vhost "
 	            "before\n"
 	            "'hermes permission set'. --user and --password are who you log in as.\n"
+	            "Limits: 'limits' of users in the settings, or PUT "
+	            "/api/user-limits/USER/max-connections.\n"
+	            "A user of the settings has their password and tags again after a start or a "
+	            "SIGHUP.\n"
 	            "  hermes user add app --password-stdin < secret\n"
 	            "  hermes user set app --tags monitoring\n"
 	            "  hermes user passwd app\n",
@@ -398,6 +402,8 @@ const struct cli_command cli_commands[] = {
 	    .text = "add, change, delete and list virtual hosts",
 	    .help = "delete takes all that is in it, and closes its connections. What set is not "
 	            "told stays.\n"
+	            "Limits: 'limits' of vhosts in the settings, or PUT "
+	            "/api/vhost-limits/VHOST/max-queues.\n"
 	            "  hermes vhost add shop --description 'orders' --default-queue-type quorum\n",
 	    .args_min = 1,
 	    .args_max = 2,
@@ -438,7 +444,7 @@ const struct cli_command cli_commands[] = {
 	            "bindings as JSON,\n"
 	            "no messages; to standard output without FILE. Hashes of passwords are in it: "
 	            "a new file\n"
-	            "is readable for you only.\n"
+	            "is readable for you only. A file that is there is replaced.\n"
 	            "  hermes export definitions.json\n",
 	    .args_max = 1,
 	    .options = definitions_options,
@@ -451,7 +457,7 @@ const struct cli_command cli_commands[] = {
 	        "Those of RabbitMQ, too; from standard input without FILE. Each object is tried: "
 	        "those\n"
 	        "that cannot be made are named with the reason, the others are made, and the exit\n"
-	        "status is 1.\n"
+	        "status is 1. What was exported with --vhost needs --vhost here, too.\n"
 	        "  hermes import definitions.json\n",
 	    .args_max = 1,
 	    .options = definitions_options,

@@ -72,7 +72,10 @@ help_option(FILE *out, const struct cli_option *o)
 	snprintf(left, sizeof left, "%c%c%s--%s%s%s", o->letter != '\0' ? '-' : ' ',
 	    o->letter != '\0' ? o->letter : ' ', o->letter != '\0' ? ", " : "  ", o->name,
 	    o->value != NULL ? " " : "", o->value != NULL ? o->value : "");
-	fprintf(out, "  %-*s", LEFT - 2, left);
+	if (strlen(left) >= LEFT - 2)
+		fprintf(out, "  %s\n%*s", left, LEFT, "");
+	else
+		fprintf(out, "  %-*s", LEFT - 2, left);
 	fold_printf(&f, "%s%s", o->text, o->repeats ? "; may be given more than once" : "");
 	if (o->def != NULL && o->def[0] != '\0')
 		fold_printf(&f, "(default: %s)", o->def);
