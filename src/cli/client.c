@@ -129,18 +129,33 @@ parse_address(struct cli *c, char *url, struct amqp_connection_info *info)
 	return true;
 }
 
-static const char *
-or_else(const char *given, const char *otherwise)
+/* Does --amqp on the command line, not that of the environment, name a user (or a vhost)? */
+static bool
+address_names(const struct cli *c, char what)
 {
-	return given != NULL ? given : otherwise;
+	const char *url = cli_count(c, "amqp") > 0 ? cli_value(c, "amqp") : NULL;
+	const char *host = url != NULL ? strstr(url, "://") : NULL;
+
+	return host != NULL && strchr(host + 3, what) != NULL;
+}
+
+/* An option, else what the address on the command line says, else the environment, else the address. */
+static const char *
+option_or(const struct cli *c, const char *name, char mark, const char *address)
+{
+	const char *value = cli_value(c, name);
+
+	if (value == NULL || (cli_count(c, name) == 0 && address_names(c, mark)))
+		return address;
+	return value;
 }
 
 static bool
 log_in(struct client_conn *k, const struct amqp_connection_info *info)
 {
-	const char *user = or_else(cli_value(k->cli, "user"), info->user);
-	const char *password = or_else(cli_value(k->cli, "password"), info->password);
-	const char *vhost = or_else(cli_value(k->cli, "vhost"), info->vhost);
+	const char *user = option_or(k->cli, "user", '@', info->user);
+	const char *password = option_or(k->cli, "password", '@', info->password);
+	const char *vhost = option_or(k->cli, "vhost", '/', info->vhost);
 	const struct timeval limit = { .tv_sec = CONNECT_S };
 	amqp_rpc_reply_t reply;
 	char doing[400];

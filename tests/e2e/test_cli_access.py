@@ -327,3 +327,15 @@ def test_strange_answers(data, status, said):
     assert done.returncode == status, (done.stdout, done.stderr)
     assert said in (done.stdout if status == 0 else done.stderr)
     assert peer.request.startswith(b"GET /prefix/api/users?columns=name,tags HTTP/1.1\r\n")
+
+
+def test_an_address_on_the_command_line_stands_above_the_environment(broker, cli):
+    cli("declare", "queue", "addressed")
+    cli("publish", "--amqp", broker.amqp_url, "--key", "addressed", "--body", "x")
+    port = broker.amqp_url.rsplit(":", 1)[1].split("/")[0]
+    other = {"HERMES_USER": "nobody", "HERMES_PASSWORD": "wrong", "HERMES_VHOST": "nowhere"}
+    whole = "amqp://guest:guest@127.0.0.1:%s/%%2F" % port
+    assert "x" in cli("get", "addressed", "--amqp", whole, env=other)
+    assert "does not let user 'nobody'" in cli("get", "addressed", "--amqp", "amqp://127.0.0.1:%s/%%2F" % port,
+                                               env=other, status=1)
+    assert "vhost 'nowhere'" in cli("get", "addressed", "--amqp", whole, "--vhost", "nowhere", status=1)
