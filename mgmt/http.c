@@ -55,6 +55,7 @@ struct http_conn {
 	struct bufferevent *bev; /* a counted reference */
 	uint64_t since_ms;       /* accepted, or the last complete request */
 	size_t input;            /* bytes that came since then */
+	size_t output;           /* bytes that the peer has not taken */
 	bool ended;              /* shut down by us */
 	bool answering;          /* the output is ours, not evhttp's */
 	bool deferred;           /* the answer comes later */
@@ -163,6 +164,56 @@ on_accept_error(struct evconnlistener *el, UNUSED void *arg)
 	rest(h, REST_MS);
 }
 
+/* --- what is held of answers that their clients do not take ------------------ */
+
+static size_t
+large_output(const struct http_conn *c)
+{
+	return c->output > HTTP_OUTPUT_SMALL ? c->output : 0;
+}
+
+static void
+set_output(struct http *h, struct http_conn *c, size_t n)
+{
+	h->stats.output_large -= large_output(c);
+	c->output = n;
+	h->stats.output_large += large_output(c);
+}
+
+/* Of the large answers the one that has taken longest goes, if it has had some time, else c's own. */
+static void
+no_room_for_output(struct http *h, struct http_conn *c)
+{
+	static struct log_limit lines = { .burst = 5 };
+	struct http_conn *old;
+
+	TAILQ_FOREACH (old, &h->conns, link)
+		if (large_output(old) > 0 && !old->ended && !old->deferred)
+			break;
+	if (old != NULL && h->loop->now_ms >= old->since_ms + HTTP_SILENT_MS)
+		c = old;
+	h->stats.too_much_output++;
+	if (log_allowed(&lines))
+		log_warning("HTTP answers that their clients have not taken yet take up %" PRIu64
+		            " bytes: one of them is given up",
+		    h->stats.output_large);
+	set_output(h, c, 0);
+	end(c);
+}
+
+static void
+count_output(struct http_conn *c, size_t n, bool more)
+{
+	struct http *h = c->http;
+
+	if (c->ended)
+		return;
+	set_output(h, c, n);
+	while (more && h->stats.output_large > HTTP_OUTPUT_LARGE && large_output(c) > 0 &&
+	       h->stats.output_large > large_output(c))
+		no_room_for_output(h, c);
+}
+
 /* Turns a page of evhttp's into JSON with the same status. The end of the output is evhttp's to write at,
  * its start is the socket's: hence the thaw. */
 static void
@@ -173,6 +224,7 @@ on_output(struct evbuffer *out, const struct evbuffer_cb_info *info, void *arg)
 	ev_ssize_t n;
 	int status = 0;
 
+	count_output(c, info->orig_size + info->n_added - info->n_deleted, info->n_added > 0);
 	if (c->answering || info->n_added == 0 ||
 	    evbuffer_search(out, "\r\n\r\n<HTML>", 10, NULL).pos < 0)
 		return;
@@ -243,6 +295,7 @@ conn_free(struct http *h, struct http_conn *c)
 {
 	TAILQ_REMOVE(&h->conns, c, link);
 	set_input(h, c, 0);
+	set_output(h, c, 0);
 	(void)evbuffer_remove_cb(bufferevent_get_output(c->bev), on_output, c);
 	(void)evbuffer_remove_cb(bufferevent_get_input(c->bev), on_input, c);
 	(void)bufferevent_decref(c->bev);

@@ -24,15 +24,18 @@ enum {
 	HTTP_HEADERS_MAX = 16 << 10,
 	HTTP_BODY_MAX = 20 << 20, /* RabbitMQ's for definitions; read before anybody has logged in */
 	HTTP_INPUT_SMALL = 128 << 10, /* a connection may hold so much of a request that is not whole yet, */
-	HTTP_INPUT_LARGE = 64 << 20   /* and all that hold more than that so much together */
+	HTTP_INPUT_LARGE = 64 << 20,  /* and all that hold more than that so much together */
+	HTTP_OUTPUT_SMALL = 1 << 20,  /* the same of answers that their clients have not taken yet; an answer that is */
+	HTTP_OUTPUT_LARGE = 256 << 20 /* alone may be longer */
 };
 
 /* A request has come in whole; it is answered before the call returns, or deferred. */
 typedef void http_fn(void *arg, struct evhttp_request *req, const struct transport_addr *peer);
 
 struct http_stats {
-	uint64_t accepted, requests, timed_out, evicted, accept_errors, too_much_input;
+	uint64_t accepted, requests, timed_out, evicted, accept_errors, too_much_input, too_much_output;
 	uint64_t input_large; /* bytes now held by connections with more than HTTP_INPUT_SMALL */
+	uint64_t output_large; /* bytes of answers, of those with more than HTTP_OUTPUT_SMALL */
 	uint32_t open;
 };
 

@@ -82,15 +82,15 @@ loop_counters(const struct mgmt *m)
 	const struct http_stats *h = http_stats(m->http);
 	const struct loop *l = m->loop;
 
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
 	    "loop_turns", (json_int_t)l->turns, "turn_longest_us", (json_int_t)l->turn_time.max_us,
 	    "turn_longest_lately_us", (json_int_t)turn_time_lately(&l->turn_time, clock_mono_us()),
 	    "recv_calls", (json_int_t)l->recv_calls, "writev_calls", (json_int_t)l->writev_calls,
 	    "bytes_received", (json_int_t)l->bytes_in, "bytes_sent", (json_int_t)l->bytes_out,
 	    "http_requests", (json_int_t)h->requests, "http_connections", (json_int_t)h->open,
 	    "http_timed_out", (json_int_t)h->timed_out, "http_evicted", (json_int_t)h->evicted,
-	    "http_too_much_input", (json_int_t)h->too_much_input, "log_lines_lost",
-	    (json_int_t)log_dropped());
+	    "http_too_much_input", (json_int_t)h->too_much_input, "http_too_much_output",
+	    (json_int_t)h->too_much_output, "log_lines_lost", (json_int_t)log_dropped());
 }
 
 static json_t *

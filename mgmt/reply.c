@@ -59,9 +59,13 @@ answer(struct request *r, int status, struct evbuffer *body)
 
 /* --- gzip ------------------------------------------------------------------- */
 
+/* What waits for workers or is with them. */
+static size_t being_zipped;
+
 struct gzip_job {
 	struct request_job job;    /* first */
 	struct evbuffer *in, *out; /* owned */
+	size_t n;
 	int status;
 };
 
@@ -78,6 +82,7 @@ gzip_done(struct request_job *job)
 {
 	struct gzip_job *g = (struct gzip_job *)job;
 
+	being_zipped -= g->n;
 	if (job->r != NULL)
 		answer(job->r, g->status, g->out);
 	evbuffer_free(g->in);
@@ -103,6 +108,8 @@ send_gzipped(struct request *r, int status, struct evbuffer *body)
 	g->in = buffer_new();
 	g->out = buffer_new();
 	g->status = status;
+	g->n = evbuffer_get_length(body);
+	being_zipped += g->n;
 	(void)evbuffer_add_buffer(g->in, body);
 	g->job.run = gzip_run;
 	g->job.done = gzip_done;
@@ -122,7 +129,8 @@ reply_bytes(struct request *r, int status, const char *type, struct evbuffer *bo
 	reply_header(r, "content-security-policy",
 	    "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'");
 	if (body != NULL && evbuffer_get_length(body) >= REPLY_GZIP_MIN &&
-	    gzip_accepted(request_header(r, "Accept-Encoding")))
+	    gzip_accepted(request_header(r, "Accept-Encoding")) &&
+	    (being_zipped == 0 || being_zipped + evbuffer_get_length(body) <= REPLY_GZIP_WAITING))
 		send_gzipped(r, status, body);
 	else
 		answer(r, status, body);

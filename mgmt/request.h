@@ -31,7 +31,8 @@ enum {
 	REQUEST_DEPTH_MAX = 100,       /* of arrays and objects in a body */
 	REQUEST_PARSE_HERE = 64 << 10, /* a longer body is parsed by a worker */
 	REPLY_GZIP_MIN = 300,	       /* a shorter body is not worth it */
-	REPLY_GZIP_HERE = 64 << 10     /* a longer one is compressed by a worker */
+	REPLY_GZIP_HERE = 64 << 10,    /* a longer one is compressed by a worker */
+	REPLY_GZIP_WAITING = 64 << 20  /* while workers have so much to compress, answers go out as they are */
 };
 
 struct request {

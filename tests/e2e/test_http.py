@@ -79,6 +79,35 @@ def test_stop_while_answers_are_due(node):
         sock.close()
 
 
+def test_answers_that_nobody_reads(node):
+    """They share a bound; who reads gets a large one, once others have had two seconds for theirs."""
+    def answered():
+        try:
+            return ask(this, "POST", "/api/queues/%2F/large/get", json.loads(body))[0] == 200
+        except (ConnectionError, http.client.IncompleteRead):
+            return False
+
+    this = node()
+    with this.pika() as conn:
+        channel = conn.channel()
+        channel.queue_declare("large")
+        channel.basic_publish("", "large", b"x" * (12 << 20))
+    body = json.dumps({"count": 1, "ackmode": "ack_requeue_true", "encoding": "auto"})
+    text = "POST /api/queues/%%2F/large/get HTTP/1.1\r\nAuthorization: %s\r\nContent-Length: %d\r\n\r\n%s"
+    socks = []
+    for _ in range(30):         # 360 MB
+        socks.append(socket.socket())
+        socks[-1].setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        socks[-1].connect(("127.0.0.1", this.management_port))
+        socks[-1].sendall((text % (LOGIN["Authorization"], len(body), body)).encode())
+    wait_for(lambda: this.overview()["hermes"]["process"]["http_too_much_output"] >= 5, what="answers that are given up")
+    if SLOW == 1:
+        assert this.rss_kb() < 400 << 10
+    wait_for(answered, what="an answer")
+    for sock in socks:
+        sock.close()
+
+
 def test_what_was_answered_survives(node):
     this = node()
     made = [("/api/users/u", {"password": "pw", "tags": "monitoring"}), ("/api/vhosts/v", {"description": "d"}),
