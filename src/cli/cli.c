@@ -12,6 +12,7 @@
 
 #include "base/suggest.h"
 #include "cli/cli_options.h"
+#include "cli/text_safe.h"
 
 enum { GIVEN_MAX = 256, ARGS_MAX = 16, WORDS_MAX = 64 };
 
@@ -27,12 +28,19 @@ struct cli {
 	size_t given_count, arg_count;
 };
 
+/* One line. What a node says and what others gave names to is in many of them, and may hold anything: none of it speaks to
+ * the terminal. */
 static void PRINTF(2, 0) say(const struct cli *c, const char *fmt, va_list ap)
 {
-	fprintf(stderr, "hermes%s%s: ", c->command != NULL ? " " : "",
-	    c->command != NULL ? c->command->name : "");
-	vfprintf(stderr, fmt, ap);
-	fputc('\n', stderr);
+	char *text, *line;
+
+	if (vasprintf(&text, fmt, ap) < 0)
+		abort();
+	line = text_safe_line(text);
+	fprintf(stderr, "hermes%s%s: %s\n", c->command != NULL ? " " : "",
+	    c->command != NULL ? c->command->name : "", line);
+	free(line);
+	free(text);
 }
 
 int

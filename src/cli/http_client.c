@@ -90,7 +90,8 @@ parse_url(struct talk *k)
 	scheme = k->uri != NULL ? evhttp_uri_get_scheme(k->uri) : NULL;
 	host = k->uri != NULL ? evhttp_uri_get_host(k->uri) : NULL;
 	if (scheme == NULL || host == NULL || *host == '\0' || strcmp(scheme, "http") != 0) {
-		(void)cli_misuse(k->cli, "--url %s: an address is http://HOST:PORT", url);
+		/* it may hold a password: not shown */
+		(void)cli_misuse(k->cli, "--url: an address is http://HOST:PORT");
 		return false;
 	}
 	n = strlen(host);

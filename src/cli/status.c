@@ -184,7 +184,7 @@ cmd_status(struct cli *c)
 	if (rc != CLI_OK)
 		return rc;
 	if (!json_is_object(at(o, "hermes", NULL))) {
-		rc = cli_fail(c, "%s is not a Hermes node", cli_value(c, "url"));
+		rc = cli_fail(c, "what answers is not a Hermes node");
 		json_decref(o);
 		return rc;
 	}

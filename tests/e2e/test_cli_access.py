@@ -213,10 +213,17 @@ def test_values_of_a_definition_have_types(cli):
     (["policy", "set", "a", "b", "-s", "a=1", "--priority", "high"], "--priority: 'high' is not a whole number"),
     (["policy", "set", "a", b"\xff", "-s", "a=1"], "the pattern is not UTF-8"),
     (["user", "list", "--url", "https://x"], "an address is http://HOST:PORT"),
+    (["user", "list", "--url", "https://me:hidden@x"], "hermes user: --url: an address is http://HOST:PORT\n"),
 ], ids=lambda v: v if isinstance(v, str) else "")
 def test_wrong_usage(cli, words, said):
     words = [os.fsdecode(w) for w in words]
     assert said in cli(*words, status=2)
+
+
+def test_what_a_node_says_cannot_speak_to_the_terminal(broker):
+    done = hermes("get", "--amqp", "amqp://127.0.0.1:%d" % broker.port, "\x1b[31mred\n")
+    assert done.returncode == 1
+    assert done.stderr.startswith("hermes get: ") and "no queue '\\x1b[31mred '" in done.stderr
 
 
 def test_a_column_that_is_not_there(cli, broker):
