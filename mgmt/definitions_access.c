@@ -24,6 +24,18 @@ refused(struct import *im, const struct error *e)
 	return e == NULL ? NULL : import_because(im, "%s", refusal_text(e));
 }
 
+/* What is of another kind would be as if it were not there, and nobody would hear of it. */
+static bool
+is_text_or_none(struct import *im, const json_t *item, const char *key)
+{
+	const json_t *v = json_object_get(item, key);
+
+	if (v == NULL || json_is_string(v) || json_is_null(v))
+		return true;
+	(void)import_because(im, "%s is no string", key);
+	return false;
+}
+
 /* tag: room for TAGS_MAX; borrowed from the value, which need not be there. False: im->why says it. */
 static bool
 take_tags(struct import *im, const json_t *v, struct span *tag, uint32_t *count)
@@ -123,6 +135,9 @@ import_user(struct import *im, const json_t *item)
 	struct password p = { .kind = PASSWORD_NONE };
 	const char *why;
 
+	if (!is_text_or_none(im, item, "password_hash") || !is_text_or_none(im, item, "password") ||
+	    !is_text_or_none(im, item, "hashing_algorithm"))
+		return im->why;
 	if (hash.n > 0) {
 		why = take_hash(im, item, hash, &p);
 		return why != NULL ? why : set_user(im, item, &p);
@@ -142,7 +157,9 @@ import_vhost(struct import *im, const json_t *item)
 	const json_t *from = json_is_object(meta) ? meta : item;
 	struct vhost_spec spec = { .tag = NULL, .tracing = -1 };
 
-	if (name.p == NULL)
+	if (name.p == NULL || !is_text_or_none(im, from, "description") ||
+	    !is_text_or_none(im, from, "default_queue_type") ||
+	    !is_text_or_none(im, item, "default_queue_type"))
 		return im->why;
 	spec.description = json_span(json_object_get(from, "description"));
 	spec.default_queue_type = json_span(json_object_get(from, "default_queue_type"));

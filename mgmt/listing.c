@@ -123,12 +123,12 @@ renew_scope(struct listing *l)
 	l->scope = (struct scope){ .user = u, .vhost = vh, .owner = l->owner };
 	if (l->peer != 0 && (l->scope.peer = series_find(&b->series, l->peer)) == NULL)
 		l->scope.user = NULL;
+	if (l->vhost != NULL && (vh == NULL || vh->id != l->vhost_id))
+		l->scope.user = NULL; /* who sees nothing, connections of other vhosts among it */
 	if (l->scope.user != NULL) {
 		l->scope.all_vhosts = (u->tags & TAG_ADMINISTRATOR) != 0;
 		l->scope.all_users = (u->tags & (TAG_ADMINISTRATOR | TAG_MONITORING)) != 0;
 	}
-	if (l->vhost != NULL && (vh == NULL || vh->id != l->vhost_id))
-		l->scope.user = NULL; /* who sees nothing */
 }
 
 /* ---- order ---- */

@@ -9,6 +9,7 @@
 #include "base/config.h"
 #include "base/mem.h"
 #include "broker/broker.h"
+#include "broker/limits.h"
 #include "broker/policy.h"
 #include "broker/user.h"
 #include "broker/vhost.h"
@@ -103,6 +104,32 @@ route_parameter(struct request *r)
 		reply_row(r, found);
 }
 
+/* /api/parameters/vhost-limits/:vhost/limits, which is what limits of a vhost are in RabbitMQ */
+static bool
+names_limits(const struct request *r)
+{
+	return span_is(request_arg(r, 0), "vhost-limits") && span_is(request_arg(r, 2), "limits");
+}
+
+static void
+clear_limits(struct request *r)
+{
+	bool had = false;
+
+	if ((r->user->tags & TAG_ADMINISTRATOR) == 0) {
+		reply_not_authorised(r, "Not administrator user"); /* as at /api/vhost-limits */
+		return;
+	}
+	for (unsigned i = 0; i < VHOST_LIMITS; i++) {
+		had |= r->vhost->limit[i].is_set;
+		vhost_limit_clear(r->vhost, (enum vhost_limit)i);
+	}
+	if (had)
+		reply_done(r, 204);
+	else
+		reply_not_found(r);
+}
+
 void
 route_parameter_put(struct request *r)
 {
@@ -112,7 +139,7 @@ route_parameter_put(struct request *r)
 
 	if (value == NULL)
 		reply_bad(r, "[{key_missing,value}]");
-	else if (!span_is(component, "vhost-limits") || !span_is(request_arg(r, 2), "limits"))
+	else if (!names_limits(r))
 		reply_bad(
 		    r, "Validation failed\n\ncomponent %.*s not found\n", SPAN_FMT(component));
 	else if ((r->user->tags & TAG_ADMINISTRATOR) == 0)
@@ -131,12 +158,14 @@ route_parameter_delete(struct request *r)
 	struct parameter *p =
 	    parameter_find(r->m->broker, r->vhost, request_arg(r, 0), request_arg(r, 2));
 
-	if (p == NULL) {
+	if (p != NULL) {
+		parameter_clear(p);
+		reply_done(r, 204);
+	} else if (names_limits(r)) {
+		clear_limits(r);
+	} else {
 		reply_not_found(r);
-		return;
 	}
-	parameter_clear(p);
-	reply_done(r, 204);
 }
 
 /* --- global ones --------------------------------------------------------------------------- */

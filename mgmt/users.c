@@ -78,6 +78,10 @@ route_users_bulk_delete(struct request *r)
 		reply_bad(r, "[{key_missing,users}]");
 		return;
 	}
+	if (!json_is_array(names)) {
+		reply_bad(r, "users is no list");
+		return;
+	}
 	json_array_foreach(names, i, name)
 	{
 		struct user *u =

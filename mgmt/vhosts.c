@@ -39,6 +39,12 @@ take_bool(const json_t *j)
 	return json_is_string(j) && strcmp(json_string_value(j), "false") == 0 ? 0 : -1;
 }
 
+static bool
+is_text_or_none(const json_t *j)
+{
+	return j == NULL || json_is_string(j) || json_is_null(j);
+}
+
 /* False: it was answered. */
 static bool
 take_spec(struct request *r, struct vhost_spec *spec, struct span tag[TAGS_MAX])
@@ -49,6 +55,10 @@ take_spec(struct request *r, struct vhost_spec *spec, struct span tag[TAGS_MAX])
 
 	if (type == NULL)
 		type = json_object_get(r->body, "defaultqueuetype"); /* rabbitmqadmin's spelling */
+	if (!is_text_or_none(json_object_get(r->body, "description")) || !is_text_or_none(type)) {
+		reply_bad(r, "description and default_queue_type are texts");
+		return false;
+	}
 	*spec =
 	    (struct vhost_spec){ .description = json_span(json_object_get(r->body, "description")),
 		    .default_queue_type = json_span(type),

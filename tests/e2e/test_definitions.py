@@ -123,6 +123,20 @@ def test_import_over_http_tries_all(node):
     check_topology(node)
 
 
+def test_what_is_of_the_wrong_type_is_said(node):
+    node = node()
+    status, answer = post(node, "/api/definitions", {
+        "users": [{"name": "a", "password": 5, "tags": ""}, {"name": "b", "password_hash": [], "tags": ""},
+                  {"name": "c", "password": None, "password_hash": "", "tags": ""}],
+        "vhosts": [{"name": "v", "metadata": {"description": 7}}, {"name": "w", "default_queue_type": 7},
+                   {"name": "x", "description": None}]})
+    assert status == 400
+    assert [(e["object"], e["reason"]) for e in answer["errors"]] == [
+        ("user 'a'", "password is no string"), ("user 'b'", "password_hash is no string"),
+        ("vhost 'v'", "description is no string"), ("vhost 'w'", "default_queue_type is no string")]
+    assert answer["imported"] == 2
+
+
 def test_many_objects_hold_nobody_up(node):
     node = node()
     many = {"queues": [{"name": "q%d" % n, "durable": True, "auto_delete": False, "arguments": {"x-max-length": 3}}

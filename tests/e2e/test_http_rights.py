@@ -249,3 +249,22 @@ def test_every_route_for_every_tag(api):
                 if refused == expected(row, tag, vhost) or status >= 500 and "/checks/" not in path:
                     wrong.append((row["method"], path, tag, vhost, status, doc))
     assert not wrong, "\n".join(map(str, wrong))
+
+
+def test_limits_of_a_vhost_are_a_parameter(api):
+    where = "/api/parameters/vhost-limits/own/limits"
+    assert api.ask("DELETE", where)[0] == 404
+    api.must("PUT", where, {"value": {"max-queues": 1000}})
+    assert api.ask("DELETE", where, user="u-policymaker", password="pw")[0] == 401
+    assert api.must("GET", where)["value"] == {"max-queues": 1000}
+    api.must("DELETE", where)
+    assert api.must("GET", "/api/vhost-limits/own") == []
+
+
+def test_what_is_of_the_wrong_type_is_refused(api):
+    for method, where, body in (("POST", "/api/users/bulk-delete", {"users": "u-management"}),
+                                ("PUT", "/api/vhosts/odd", {"description": 5}),
+                                ("PUT", "/api/vhosts/odd", {"default_queue_type": ["classic"]})):
+        status, doc = api.ask(method, where, body)
+        assert (status, doc["error"]) == (400, "bad_request"), where
+    assert api.ask("GET", "/api/vhosts/odd")[0] == 404
