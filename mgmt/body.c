@@ -110,6 +110,7 @@ body_read_text(struct request *r, struct span text, void (*then)(struct request 
 		return;
 	}
 	memcpy(copy, text.p, text.n);
+	r->is_long = true;
 	b = xcalloc(1, sizeof *b);
 	b->text = span_of(copy, text.n);
 	b->then = then;

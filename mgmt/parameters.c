@@ -176,16 +176,35 @@ global(const struct mgmt *m, struct span name)
 	return parameter_find(m->broker, NULL, span_of(NULL, 0), name);
 }
 
+struct value_text {
+	size_t n;
+	char p[PARAMETER_VALUE_MAX + 2];
+};
+
+/* Stops at one byte more than a value may have, with which it is refused. */
+static int
+add_text(const char *p, size_t n, void *arg)
+{
+	struct value_text *t = arg;
+	size_t room = PARAMETER_VALUE_MAX + 1 - t->n, take = n < room ? n : room;
+
+	memcpy(t->p + t->n, p, take);
+	t->n += take;
+	return t->n > PARAMETER_VALUE_MAX ? -1 : 0;
+}
+
 static const struct error *
 set_global(struct mgmt *m, struct span name, const json_t *value, bool *is_new)
 {
-	char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+	struct value_text *t = xmalloc(sizeof *t);
 	const struct error *e;
 
-	if (text == NULL)
+	t->n = 0;
+	if (json_dump_callback(value, add_text, t, JSON_ENCODE_ANY | JSON_COMPACT) < 0 &&
+	    t->n <= PARAMETER_VALUE_MAX)
 		mem_exhausted(0, __builtin_return_address(0));
-	e = parameter_set(m->broker, NULL, span_of(NULL, 0), name, span_str(text), is_new);
-	free(text);
+	e = parameter_set(m->broker, NULL, span_of(NULL, 0), name, span_of(t->p, t->n), is_new);
+	free(t);
 	return e;
 }
 

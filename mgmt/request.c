@@ -28,6 +28,40 @@ request_new(struct mgmt *m, struct evhttp_request *ev, const struct transport_ad
 	return r;
 }
 
+struct free_job {
+	struct worker_job job; /* first */
+	json_t *body;          /* one reference */
+};
+
+static void
+on_free(struct worker_job *job)
+{
+	json_decref(((struct free_job *)job)->body);
+}
+
+static void
+on_freed(struct worker_job *job)
+{
+	free(job);
+}
+
+/* Millions of values take long to free. */
+static void
+free_body(struct request *r)
+{
+	struct free_job *j;
+
+	if (!r->is_long || r->body == NULL || r->m->node.workers == NULL) {
+		json_decref(r->body);
+		return;
+	}
+	j = xcalloc(1, sizeof *j);
+	j->body = r->body;
+	j->job.run = on_free;
+	j->job.done = on_freed;
+	workers_submit(r->m->node.workers, &j->job);
+}
+
 void
 request_free(struct request *r)
 {
@@ -43,7 +77,7 @@ request_free(struct request *r)
 	if (r->has_query)
 		evhttp_clear_headers(&r->query);
 	route_args_free(r->args);
-	json_decref(r->body);
+	free_body(r);
 	json_decref(r->wait_body);
 	free(r->user_name);
 	free(r);

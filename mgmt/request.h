@@ -51,6 +51,7 @@ struct request {
 	json_t *body;	 /* an object; NULL: no PUT or POST, or BODY_RAW */
 	struct evkeyvalq query;
 	bool has_query, is_deferred, is_answered;
+	bool is_long; /* the body: freed by a worker */
 	struct request_job *job; /* borrowed: owns itself */
 	struct store_wait wait; /* for the store; is_waiting: reply_done */
 	int wait_status;

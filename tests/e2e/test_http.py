@@ -108,6 +108,18 @@ def test_answers_that_nobody_reads(node):
         sock.close()
 
 
+def test_a_million_values(node):
+    """A body of them is parsed, refused and freed without the core thread."""
+    this = node()
+    conn = http.client.HTTPConnection("127.0.0.1", this.management_port, timeout=30 * SLOW)
+    for path, status in (("/api/queues/%2F/q", 201), ("/api/global-parameters/p", 400)):
+        conn.request("PUT", path, b'{"value": [' + b"[]," * 5000000 + b"1]}", headers=LOGIN)
+        answer = conn.getresponse()
+        assert (answer.status, b"longer than 131072" in answer.read()) == (status, status == 400)
+    if SLOW == 1:       # it was 200 ms and more
+        assert this.overview()["hermes"]["process"]["turn_longest_us"] < 120000
+
+
 def test_what_was_answered_survives(node):
     this = node()
     made = [("/api/users/u", {"password": "pw", "tags": "monitoring"}), ("/api/vhosts/v", {"description": "d"}),
