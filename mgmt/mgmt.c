@@ -15,6 +15,7 @@
 #include "mgmt/http.h"
 #include "mgmt/listing.h"
 #include "mgmt/mgmt_priv.h"
+#include "mgmt/policies.h"
 #include "mgmt/publish.h"
 #include "mgmt/pull.h"
 #include "mgmt/web_session.h"
@@ -59,6 +60,7 @@ mgmt_start(struct loop *l, struct broker *b, const struct config *cfg,
 	TAILQ_INIT(&m->deferred);
 	TAILQ_INIT(&m->imports);
 	TAILQ_INIT(&m->exports);
+	TAILQ_INIT(&m->policy_changes);
 	TAILQ_INIT(&m->listings.all);
 	TAILQ_INIT(&m->pulls);
 	TAILQ_INIT(&m->batches);
@@ -98,6 +100,7 @@ mgmt_run(struct mgmt *m)
 
 	m->listings.spent_us = 0;
 
+	policy_changes_run(m);
 	requests_run(m);
 	pulls_run(m);
 	more |= exports_run(m);
@@ -115,6 +118,7 @@ mgmt_stop(struct mgmt **mp)
 	snapshot_stop(m);
 	imports_stop(m);
 	exports_stop(m);
+	policy_changes_stop(m);
 	listings_stop(m);
 	pulls_stop(m);
 	batches_stop(m);

@@ -41,6 +41,7 @@ struct mgmt {
 	uint32_t waiting;	      /* of them, for the store */
 	TAILQ_HEAD(, http_import) imports; /* owned: the first is under way */
 	unsigned imports_waiting;
+	TAILQ_HEAD(, policy_change) policy_changes; /* owned (policies.c) */
 	TAILQ_HEAD(, definitions_export) exports; /* owned */
 	unsigned exports_waiting;
 	struct request *snapshot;     /* borrowed: whoever asked for the one that is being made; NULL: nobody */

@@ -74,6 +74,63 @@ get_one(struct request *r, enum policy_kind kind)
 
 /* ---- changed ---- */
 
+/* Answers wait until the queues and exchanges that are there have learnt of the change, and the store has what they keep
+ * of it: after a kill they are as they were when it was answered. */
+struct policy_change {
+	struct request *r; /* borrowed */
+	int status;
+	TAILQ_ENTRY(policy_change) link;
+};
+
+static void
+reply_when_applied(struct request *r, int status)
+{
+	struct mgmt *m = r->m;
+	struct policy_change *c;
+
+	if (!policies_run(m->broker)) {
+		reply_done(r, status);
+		return;
+	}
+	c = xcalloc(1, sizeof *c);
+	c->r = r;
+	c->status = status;
+	TAILQ_INSERT_TAIL(&m->policy_changes, c, link);
+	request_defer(r);
+}
+
+static struct policy_change *
+next_change(struct mgmt *m)
+{
+	struct policy_change *c = TAILQ_FIRST(&m->policy_changes);
+
+	if (c != NULL)
+		TAILQ_REMOVE(&m->policy_changes, c, link);
+	return c;
+}
+
+void
+policy_changes_run(struct mgmt *m)
+{
+	struct policy_change *c;
+
+	if (m->broker->policy_walk.is_on)
+		return;
+	while ((c = next_change(m)) != NULL) {
+		reply_done(c->r, c->status);
+		free(c);
+	}
+}
+
+void
+policy_changes_stop(struct mgmt *m)
+{
+	struct policy_change *c;
+
+	while ((c = next_change(m)) != NULL)
+		free(c);
+}
+
 const char *
 policy_set_json(struct vhost *vh, enum policy_kind kind, struct span name, const json_t *body,
     bool *is_new, char *buf, size_t n)
@@ -134,14 +191,14 @@ put_one(struct request *r, enum policy_kind kind)
 	if (wrong != NULL)
 		reply_bad(r, "%s", wrong);
 	else
-		reply_done(r, is_new ? 201 : 204);
+		reply_when_applied(r, is_new ? 201 : 204);
 }
 
 static void
 delete_one(struct request *r, enum policy_kind kind)
 {
 	if (policy_clear(r->vhost, kind, request_arg(r, 1)))
-		reply_done(r, 204);
+		reply_when_applied(r, 204);
 	else
 		reply_not_found(r);
 }
