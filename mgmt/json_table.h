@@ -17,7 +17,7 @@ enum { JSON_TABLE_MAX = 1 << 20 /* bytes of a table */ };
 /* A checked table (or NULL, 0) as an object: the caller's. */
 json_t *json_of_table(struct span raw) MUSTUSE;
 
-/* *out: owned by the caller, NULL for the empty table. NULL, or what is wrong as a static text: "arguments are no object". */
+/* *out: owned by the caller, NULL for the empty table. NULL, or what is wrong as a static text: "no JSON object". */
 const char *json_to_table(const json_t *object, struct table **out) MUSTUSE;
 
 #endif

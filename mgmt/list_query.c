@@ -55,7 +55,7 @@ read_page(struct list_query *q, struct request *r)
 	return true;
 }
 
-/* Case does not matter to either kind. In a text that is no pattern nothing has a meaning but \E, which ends the quote. */
+/* Case does not matter to either kind. A text that is no pattern becomes one in which each character stands for itself. */
 static bool
 read_name(struct list_query *q, struct request *r)
 {
