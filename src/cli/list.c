@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * hermes list WHAT. What a kind is called, where the API has it, and which of its fields are shown unless told otherwise is
- * one row of a table. */
+ * hermes list WHAT: the rows of a kind (list_kinds.h), as a table or as JSON. */
 #include "cli/list.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,53 +12,23 @@
 #include "cli/cli_verbs.h"
 #include "cli/http_client.h"
 #include "cli/http_path.h"
+#include "cli/list_kinds.h"
 #include "cli/text_safe.h"
 #include "cli/text_table.h"
 
-enum { COLUMNS_MAX = 64, LIMIT_S = 120 };
-
-static const struct kind {
-	const char *name;
-	const char *path;     /* of all */
-	const char *in_vhost; /* of those in a vhost; NULL: they belong to none */
-	const char *columns;
-} kinds[] = {
-	{ "queues", "/api/queues", "/api/queues/*",
-	    "vhost,name,type,state,messages_ready,messages_unacknowledged,consumers,policy" },
-	{ "exchanges", "/api/exchanges", "/api/exchanges/*",
-	    "vhost,name,type,durable,auto_delete,internal,policy" },
-	{ "bindings", "/api/bindings", "/api/bindings/*",
-	    "vhost,source,destination_type,destination,routing_key,arguments" },
-	{ "connections", "/api/connections", "/api/vhosts/*/connections",
-	    "name,user_provided_name,user,vhost,state,channels" },
-	{ "channels", "/api/channels", "/api/vhosts/*/channels",
-	    "name,user,vhost,state,consumer_count,prefetch_count,messages_unacknowledged,"
-	    "messages_unconfirmed" },
-	{ "consumers", "/api/consumers", "/api/consumers/*",
-	    "queue.vhost,queue.name,consumer_tag,channel_details.name,ack_required,exclusive,"
-	    "active,prefetch_count" },
-	{ "users", "/api/users", NULL, "name,tags" },
-	{ "vhosts", "/api/vhosts", NULL, "name,description,default_queue_type,tags" },
-	{ "permissions", "/api/permissions", "/api/vhosts/*/permissions",
-	    "vhost,user,configure,write,read" },
-	{ "topic-permissions", "/api/topic-permissions", "/api/vhosts/*/topic-permissions",
-	    "vhost,user,exchange,write,read" },
-	{ "policies", "/api/policies", "/api/policies/*",
-	    "vhost,name,pattern,apply-to,priority,definition" },
-	{ "operator-policies", "/api/operator-policies", "/api/operator-policies/*",
-	    "vhost,name,pattern,apply-to,priority,definition" },
-};
+enum { COLUMNS_MAX = 64, KINDS_MAX = 32, LIMIT_S = 120 };
 
 /* The columns that are shown: words of a text that was cut at its commas. */
 struct columns {
 	char *text; /* owned */
 	const char *name[COLUMNS_MAX];
+	bool is_open[COLUMNS_MAX]; /* which names there are depends on the rows */
 	size_t count;
 };
 
 /* False: wrong usage, which was said. */
 static bool
-columns_take(struct cli *c, const struct kind *kind, struct columns *k)
+columns_take(struct cli *c, const struct list_kind *kind, struct columns *k)
 {
 	const char *given = cli_value(c, "columns");
 	char *rest, *word;
@@ -72,6 +42,8 @@ columns_take(struct cli *c, const struct kind *kind, struct columns *k)
 			(void)cli_misuse(c, "--columns: more than %d", COLUMNS_MAX);
 			return false;
 		}
+		if (!list_kind_has(c, kind, word, &k->is_open[k->count]))
+			return false;
 		k->name[k->count++] = word;
 	}
 	if (k->count == 0)
@@ -211,13 +183,13 @@ add_cell(struct text_table *t, const json_t *value)
 	free(text);
 }
 
-/* A column that no row has was misspelt, as likely as not. */
+/* Names of arguments and such are not known before: one that no row has was misspelt, as likely as not. */
 static void
-warn_of(struct cli *c, const json_t *list, const struct kind *kind, const struct columns *k)
+warn_of(struct cli *c, const json_t *list, const struct list_kind *kind, const struct columns *k)
 {
 	for (size_t n = 0; n < k->count && json_array_size(list) > 0; n++) {
 		const json_t *row;
-		bool found = false;
+		bool found = !k->is_open[n];
 		size_t i;
 
 		json_array_foreach(list, i, row) if (field_at(row, k->name[n]) != NULL)
@@ -225,13 +197,8 @@ warn_of(struct cli *c, const json_t *list, const struct kind *kind, const struct
 			found = true;
 			break;
 		}
-		if (!found && cli_given(c, "columns")) {
-			char *name = text_safe_format("%s", k->name[n]);
-
-			(void)cli_fail(c, "none of the %s has a column '%s'; --json shows all",
-			    kind->name, name);
-			free(name);
-		}
+		if (!found)
+			(void)cli_fail(c, "none of the %s has '%.200s'", kind->name, k->name[n]);
 	}
 }
 
@@ -251,19 +218,10 @@ print_table(struct cli *c, const json_t *list, const struct columns *k)
 	text_table_free(&t);
 }
 
-static const struct kind *
-kind_of(const char *name)
-{
-	for (size_t i = 0; i < COUNT_OF(kinds); i++)
-		if (strcmp(kinds[i].name, name) == 0)
-			return &kinds[i];
-	abort(); /* names come from our tables */
-}
-
 int
 list_show(struct cli *c, const char *name, const char *vhost)
 {
-	const struct kind *kind = kind_of(name);
+	const struct list_kind *kind = list_kind_find(name);
 	struct columns k;
 	json_t *list = NULL;
 	char *path, *what;
@@ -309,13 +267,17 @@ show_all(struct cli *c)
 int
 cmd_list(struct cli *c)
 {
-	struct cli_verb verbs[COUNT_OF(kinds) + 1] = { 0 };
+	struct cli_verb verbs[KINDS_MAX + 1] = { 0 };
 
-	for (size_t i = 0; i < COUNT_OF(kinds); i++)
-		verbs[i] = (struct cli_verb){ .name = kinds[i].name,
-			.run = kinds[i].in_vhost != NULL ? show : show_all,
+	for (size_t i = 0; list_kinds[i].name != NULL; i++) {
+		bool has_vhost = list_kinds[i].in_vhost != NULL;
+
+		assert(i < KINDS_MAX);
+		verbs[i] = (struct cli_verb){ .name = list_kinds[i].name,
+			.run = has_vhost ? show : show_all,
 			.usage = "",
-			.options = kinds[i].in_vhost != NULL ? "json columns no-header vhost"
-			                                     : "json columns no-header" };
+			.options =
+			    has_vhost ? "json columns no-header vhost" : "json columns no-header" };
+	}
 	return cli_run_verb(c, verbs);
 }
