@@ -240,8 +240,9 @@ collect(void *arg, uint64_t id, struct span state)
 		l->b->next_id = id;
 }
 
-/* False: it is left out. */
-typedef bool link_fn(struct broker *b, uint64_t id, struct span state);
+/* LINK_WITH_VHOST: it was in a vhost whose deletion the end of the process cut short, and goes with it. */
+enum linked { LINK_BROKEN, LINKED, LINK_WITH_VHOST };
+typedef enum linked link_fn(struct broker *b, uint64_t id, struct span state);
 
 /* The newest first, as persist_link.c does. Returns how many there were. */
 static size_t
@@ -251,17 +252,41 @@ link_kind(struct broker *b, enum object_kind kind, const char *what, link_fn *f)
 
 	store_each_object(b->store, kind, collect, &l);
 	for (size_t i = l.n; i-- > 0;) {
-		if (f(b, l.found[i].id, l.found[i].state))
+		enum linked linked = f(b, l.found[i].id, l.found[i].state);
+
+		if (linked == LINKED)
 			continue;
-		log_error("%s %llu is left out: it cannot be read, or what it belongs to is gone",
-		    what, (unsigned long long)l.found[i].id);
+		log_line(linked == LINK_BROKEN ? LOG_ERROR : LOG_DEBUG, NULL,
+		    "%s %llu is left out: %s", what, (unsigned long long)l.found[i].id,
+		    linked == LINK_BROKEN ? "it cannot be read, or what it belongs to is gone"
+		                          : "its vhost is being deleted");
 		store_gone(b->store, kind, l.found[i].id);
 	}
 	free(l.found);
 	return l.n;
 }
 
-static bool
+/* The live vhost that the state names; NULL: none, and *why says what that means. */
+static struct vhost *
+vhost_of(const struct broker *b, struct span state, enum linked *why)
+{
+	uint64_t id = definition_number(state, DEF_VHOST_ID);
+	const struct vhost *old;
+	struct vhost *vh = NULL;
+	struct span name;
+
+	*why = LINK_BROKEN;
+	if (definition_name(state, DEF_VHOST, &name))
+		vh = vhost_find(b, name);
+	if (vh != NULL && vh->id == id)
+		return vh;
+	TAILQ_FOREACH (old, &b->gone_vhosts, gone_link)
+		if (old->id == id)
+			*why = LINK_WITH_VHOST;
+	return NULL;
+}
+
+static enum linked
 link_vhost(struct broker *b, uint64_t id, struct span state)
 {
 	uint64_t flags = definition_number(state, DEF_FLAGS);
@@ -276,22 +301,22 @@ link_vhost(struct broker *b, uint64_t id, struct span state)
 	char *text;
 
 	if (!definition_name(state, DEF_NAME, &name) || name.n == 0)
-		return false;
+		return LINK_BROKEN;
 	text = xstrndup(SPAN_CHARS(name), name.n);
 	vh = (flags & DEF_DELETED) != 0 ? vhost_restore_gone(b, text, id)
 	                                : vhost_restore(b, text, id);
 	free(text);
 	if (vh == NULL)
-		return false;
+		return LINK_BROKEN;
 	vh->since = definition_number(state, DEF_SINCE);
 	read_limits(state, vh->limit, VHOST_LIMITS);
 	e = vhost_fill(vh, &spec);
 	if (e != NULL)
 		log_error("what is said of vhost '%s' cannot be read: %s", vh->name, e->text);
-	return true;
+	return LINKED;
 }
 
-static bool
+static enum linked
 link_user(struct broker *b, uint64_t id, struct span state)
 {
 	uint64_t flags = definition_number(state, DEF_FLAGS);
@@ -308,33 +333,33 @@ link_user(struct broker *b, uint64_t id, struct span state)
 	if (!definition_name(state, DEF_NAME, &name) || name.n == 0 || kind >= PASSWORD_KINDS ||
 	    !password_from(&password, (enum password_kind)kind, read_text(state, DEF_PASSWORD)) ||
 	    user_find(b, name) != NULL)
-		return false;
+		return LINK_BROKEN;
 	u = user_make(b, name, id);
 	if (user_fill(u, &spec) != NULL) {
 		user_drop(u);
-		return false;
+		return LINK_BROKEN;
 	}
 	u->is_default = (flags & DEF_DEFAULT) != 0;
 	read_limits(state, u->limit, USER_LIMITS);
-	return true;
+	return LINKED;
 }
 
-static bool
+static enum linked
 link_permission(struct broker *b, uint64_t id, struct span state)
 {
 	struct span name, exchange;
 	struct user *u = NULL;
-	struct vhost *vh = NULL;
+	enum linked why;
+	struct vhost *vh = vhost_of(b, state, &why);
 	char *text[PERM_KINDS];
 	const struct error *e;
 
+	if (vh == NULL)
+		return why;
 	if (definition_name(state, DEF_USER, &name))
 		u = user_find(b, name);
-	if (definition_name(state, DEF_VHOST, &name))
-		vh = vhost_find(b, name);
-	if (u == NULL || u->id != definition_number(state, DEF_USER_ID) || vh == NULL ||
-	    vh->id != definition_number(state, DEF_VHOST_ID))
-		return false;
+	if (u == NULL || u->id != definition_number(state, DEF_USER_ID))
+		return LINK_BROKEN;
 	text[PERM_CONFIGURE] = read_chars(state, DEF_CONFIGURE);
 	text[PERM_WRITE] = read_chars(state, DEF_WRITE);
 	text[PERM_READ] = read_chars(state, DEF_READ);
@@ -347,25 +372,27 @@ link_permission(struct broker *b, uint64_t id, struct span state)
 		e = permission_restore(u, vh, (const char *const *)text, id);
 	for (int i = 0; i < PERM_KINDS; i++)
 		free(text[i]);
-	return e == NULL;
+	return e == NULL ? LINKED : LINK_BROKEN;
 }
 
-static bool
+static enum linked
 link_parameter(struct broker *b, uint64_t id, struct span state)
 {
 	struct span name, vhost, component = SPAN_LIT("");
 	struct vhost *vh = NULL;
+	enum linked why;
 
 	if (!definition_name(state, DEF_NAME, &name) || name.n == 0)
-		return false;
+		return LINK_BROKEN;
 	if (definition_name(state, DEF_VHOST, &vhost)) {
-		vh = vhost_find(b, vhost);
-		if (vh == NULL || vh->id != definition_number(state, DEF_VHOST_ID) ||
-		    !definition_name(state, DEF_COMPONENT, &component))
-			return false;
+		vh = vhost_of(b, state, &why);
+		if (vh == NULL)
+			return why;
+		if (!definition_name(state, DEF_COMPONENT, &component))
+			return LINK_BROKEN;
 	}
 	(void)parameter_restore(b, vh, component, name, read_text(state, DEF_VALUE), id);
-	return true;
+	return LINKED;
 }
 
 /* The vhost that a new broker made for itself. Versions that kept no accounts did not keep it either: what is in the store

@@ -75,8 +75,10 @@ user_fill(struct user *u, const struct user_spec *spec)
 	return NULL;
 }
 
+/* All of it but the record. *created may be NULL. */
 static const struct error *
-set(struct broker *b, const struct user_spec *spec, bool is_default, bool *created)
+make_or_change(struct broker *b, const struct user_spec *spec, bool is_default, struct user **out,
+    bool *created)
 {
 	const struct error *e = name_check("a user name", spec->name);
 	struct user *u = user_find(b, spec->name);
@@ -98,16 +100,21 @@ set(struct broker *b, const struct user_spec *spec, bool is_default, bool *creat
 		return e;
 	}
 	u->is_default = is_default;
-	persist_user(u);
 	if (created != NULL)
 		*created = is_new;
+	*out = u;
 	return NULL;
 }
 
 const struct error *
 user_set(struct broker *b, const struct user_spec *spec, bool *created)
 {
-	return set(b, spec, false, created);
+	struct user *u;
+	const struct error *e = make_or_change(b, spec, false, &u, created);
+
+	if (e == NULL)
+		persist_user(u);
+	return e;
 }
 
 /* ---- the end ---- */
@@ -243,6 +250,17 @@ user_hash(struct broker *b, struct span text, user_hash_fn *done, void *arg)
 /* ---- default accounts ---- */
 
 static void
+admit(struct user *u, struct vhost *vh)
+{
+	const struct error *e = permission_set(u, vh, ".*", ".*", ".*");
+
+	if (e != NULL)
+		log_error("user '%s': %s", u->name, e->text);
+}
+
+/* Only a new one gets rights: what an operator took away since stays away. They come before its own record, so that
+ * whoever finds that after a crash finds them too. */
+static void
 add_administrator(struct broker *b, const char *name, const char *password, bool loopback_only,
     enum password_kind kind)
 {
@@ -254,24 +272,27 @@ add_administrator(struct broker *b, const char *name, const char *password, bool
 		.tag_count = 1,
 		.loopback_only = loopback_only };
 	const struct error *e;
+	struct user *u;
+	bool is_new;
 
 	password_make(&p, kind, span_str(password), PASSWORD_COST);
-	e = set(b, &spec, true, NULL);
-	if (e != NULL)
+	e = make_or_change(b, &spec, true, &u, &is_new);
+	if (e != NULL) {
 		log_error("user '%s': %s", name, e->text);
+		return;
+	}
+	for (struct vhost *vh = is_new ? b->vhosts : NULL; vh != NULL; vh = vh->hh.next)
+		admit(u, vh);
+	persist_user(u);
 }
 
 void
 users_admit_administrators(struct broker *b, struct vhost *vh)
 {
-	const struct error *e;
-
-	for (struct user *u = b->users; u != NULL; u = u->hh.next) {
+	for (struct user *u = b->users; u != NULL; u = u->hh.next)
 		if ((u->tags & TAG_ADMINISTRATOR) != 0 && !u->of_settings &&
-		    !permission_vhost(u, vh) &&
-		    (e = permission_set(u, vh, ".*", ".*", ".*")) != NULL)
-			log_error("user '%s': %s", u->name, e->text);
-	}
+		    !permission_vhost(u, vh))
+			admit(u, vh);
 }
 
 /* The passwords of admin and guest are known to everybody: nothing is gained by hashing them at length. */
@@ -287,8 +308,6 @@ users_begin(struct broker *b)
 		add_administrator(b, "admin", "admin", true, PASSWORD_SHA256);
 		add_administrator(b, "guest", "guest", true, PASSWORD_SHA256);
 	}
-	for (struct vhost *vh = b->vhosts; vh != NULL; vh = vh->hh.next)
-		users_admit_administrators(b, vh);
 }
 
 static bool

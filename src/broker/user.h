@@ -73,7 +73,7 @@ struct user *user_ref(struct user *u);
 void user_unref(struct user **up);
 
 /* The default accounts that INTERFACES names, from the settings: default_user, or, where the settings have no users, admin
- * and guest, from loopback only; with every right in the vhosts that are there. */
+ * and guest, from loopback only; new ones with every right in the vhosts that are there. Nobody else gets any. */
 void users_begin(struct broker *b);
 /* The store had accounts: default ones follow the settings, unless they were changed; new ones are made if there is none. */
 void users_go_on(struct broker *b);

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Accounts, rights, limits, parameters and vhosts over a restart, after a stop and after a kill. */
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "base/log.h"
 #include "broker/binding.h"
 #include "broker/exchange.h"
 #include "broker/parameter.h"
@@ -225,6 +229,27 @@ START_TEST(administrators_are_admitted_once)
 }
 END_TEST
 
+/* Another password of the default account is that, and no rights: neither for it nor for others. */
+START_TEST(another_password_gives_no_rights)
+{
+	n.w.cfg.default_user = (char *)"boss";
+	n.w.cfg.default_password = (char *)"one";
+	restart(_i);
+	ck_assert(permission_vhost(user("boss"), n.w.vhost));
+	(void)user_add(b(), "other", "x", "administrator", false);
+	(void)vhost_add(b(), "v");
+	permission_clear(permission_find(user("boss"), n.w.vhost));
+	fine(permission_set(user("other"), n.w.vhost, "^$", "^$", "^$"));
+	node_settle(&n);
+	n.w.cfg.default_password = (char *)"two";
+	restart(_i);
+	ck_assert(password_is(&user("boss")->password, SPAN_LIT("two")));
+	ck_assert_ptr_null(user("boss")->permissions);
+	ck_assert(!permission_vhost(user("other"), vhost("v")));
+	ck_assert_str_eq(permission_find(user("other"), n.w.vhost)->text[PERM_WRITE], "^$");
+}
+END_TEST
+
 START_TEST(default_user_replaces_them)
 {
 	(void)user_add(b(), "guest", "my own", "", false); /* changed: stays */
@@ -321,7 +346,34 @@ START_TEST(vhost_that_goes)
 }
 END_TEST
 
-/* The process ends when the vhost's record says that it goes, and nothing else does. */
+static char log_path[80];
+
+static void
+begin_log(void)
+{
+	snprintf(log_path, sizeof log_path, "%s.log", n.folder);
+	ck_assert_int_eq(log_open(LOG_INFO, LOG_TEXT, log_path), 0);
+}
+
+/* Whether it has a line with this in it; the log ends. */
+static bool
+was_logged(const char *text)
+{
+	char line[500];
+	bool found = false;
+	FILE *f;
+
+	log_close();
+	f = fopen(log_path, "r");
+	ck_assert_ptr_nonnull(f);
+	while (fgets(line, sizeof line, f) != NULL)
+		found |= strstr(line, text) != NULL;
+	fclose(f);
+	unlink(log_path);
+	return found;
+}
+
+/* The process ends when the vhost's record says that it goes, and nothing else does. The rest goes without a word. */
 START_TEST(killed_within_a_deletion)
 {
 	struct table_writer t;
@@ -346,13 +398,33 @@ START_TEST(killed_within_a_deletion)
 	vh->is_deleted = false;
 	node_settle(&n);
 	for (int i = 0; i < 3; i++) {
+		begin_log();
 		restart(i % 2);
+		ck_assert(!was_logged("left out"));
 		ck_assert_ptr_null(vhost("v"));
 		ck_assert_ptr_null(user("u")->permissions);
+		ck_assert_ptr_null(user("u")->topic_permissions);
 		node_settle(&n);
 		ck_assert(TAILQ_EMPTY(&b()->gone_vhosts));
 		ck_assert_uint_eq(b()->stats.queues, 0);
 	}
+}
+END_TEST
+
+/* Damage is said: a permission whose vhost's record is not there at all. */
+START_TEST(damage_is_said)
+{
+	struct vhost *vh;
+
+	make_all();
+	node_settle(&n);
+	vh = vhost("v");
+	store_gone(b()->store, OBJECT_VHOST, vh->id);
+	node_settle(&n);
+	begin_log();
+	restart(1);
+	ck_assert(was_logged("is left out: it cannot be read, or what it belongs to is gone"));
+	ck_assert_ptr_null(user("u")->permissions);
 }
 END_TEST
 
@@ -458,9 +530,11 @@ main(void)
 	tcase_add_loop_test(t, names_are_used_again, 0, 4);
 	tcase_add_loop_test(t, default_accounts, 0, 2);
 	tcase_add_loop_test(t, administrators_are_admitted_once, 0, 2);
+	tcase_add_loop_test(t, another_password_gives_no_rights, 0, 2);
 	tcase_add_loop_test(t, default_user_replaces_them, 0, 2);
 	tcase_add_loop_test(t, vhost_that_goes, 0, 8);
 	tcase_add_test(t, killed_within_a_deletion);
+	tcase_add_test(t, damage_is_said);
 	tcase_add_loop_test(t, nothing_is_left, 0, 2);
 	tcase_add_test(t, it_waits_for_its_clients);
 	tcase_add_test(t, the_first_vhost_too);
