@@ -196,8 +196,12 @@ reply_bad(struct request *r, const char *fmt, ...)
 void
 reply_not_authorised(struct request *r, const char *reason)
 {
-	log_line(LOG_WARNING, &(struct log_who){ .peer = r->peer.host, .user = r->user_name },
-	    "%s %s refused: %s", r->route->method_name, r->route->path, reason);
+	static struct log_limit lines = { .burst = 20 };
+
+	if (log_allowed(&lines))
+		log_line(LOG_WARNING,
+		    &(struct log_who){ .peer = r->peer.host, .user = r->user_name },
+		    "%s %s refused: %s", r->route->method_name, r->route->path, reason);
 	/* no new login prompt: another password would not help */
 	reply_error(r, 401, "not_authorised", reason);
 }

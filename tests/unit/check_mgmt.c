@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "broker/broker.h"
 #include "broker/user.h"
 #include "mgmt/base64.h"
@@ -155,6 +156,33 @@ START_TEST(health_tells_the_reason)
 	ck_assert_ptr_nonnull(strstr(ask("GET /healthz HTTP/1.0\r\n\r\n"), "the node is stopping"));
 	b->closing = false;
 	ck_assert_int_eq(status_of(ask("GET /healthz HTTP/1.0\r\n\r\n")), 200);
+}
+END_TEST
+
+/* Whoever asks again and again for what is refused fills no log; how many lines were left out is said. */
+START_TEST(refusals_in_the_log)
+{
+	char path[] = "/tmp/check_mgmt_log_XXXXXX", line[400];
+	int fd = mkstemp(path);
+	unsigned lines = 0;
+	FILE *f;
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(log_open(LOG_INFO, LOG_TEXT, path), 0);
+	for (unsigned i = 0; i < 50; i++) /* plain:plain has no tag */
+		ck_assert_int_eq(status_of(ask("GET /api/overview HTTP/1.0\r\n"
+		                               "Authorization: Basic cGxhaW46cGxhaW4=\r\n\r\n")),
+		    401);
+	log_flush();
+	f = fdopen(fd, "r");
+	while (fgets(line, sizeof line, f) != NULL)
+		lines += strstr(line, "refused: Not management user") != NULL;
+	ck_assert_uint_ge(lines, 1);
+	ck_assert_uint_le(
+	    lines, 40); /* 20, and again 20 where the machine is so slow that 10 s go by */
+	fclose(f);
+	log_close();
+	(void)unlink(path);
 }
 END_TEST
 
@@ -445,6 +473,7 @@ main(void)
 	tcase_add_test(http, overview_has_every_counter);
 	tcase_add_test(http, health_tells_the_reason);
 	tcase_add_test(http, keep_alive);
+	tcase_add_test(http, refusals_in_the_log);
 	tcase_add_test(http, sessions);
 	tcase_add_test(http, sessions_end);
 	tcase_add_test(http, guessing_is_refused_unseen);
