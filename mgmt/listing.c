@@ -26,7 +26,8 @@ enum {
 	CHUNK_ROWS = 1024,
 	TEXT_FIRST = 64 << 10,
 	WRITE_BLOCK = 256 << 10, /* of the answer, before it is handed on to its buffer */
-	LOOK_AT_CLOCK = 32       /* rows */
+	LOOK_AT_CLOCK = 32,      /* rows, */
+	STEPS_LOOK = 8192        /* or steps of matching names */
 };
 
 struct row {
@@ -57,6 +58,7 @@ struct listing {
 	uint64_t vhost_id, only, peer;
 	uint32_t at; /* walk: see series_next() */
 	unsigned kind;
+	uint32_t steps; /* of matching names, since the clock was looked at */
 	enum phase phase;
 	struct rows **chunk; /* owned */
 	uint32_t chunks, cap;
@@ -274,6 +276,7 @@ listing_add(
     struct listing *l, const struct row_id *id, struct span name, struct span order, void *item)
 {
 	enum pattern_result match = PATTERN_YES;
+	uint32_t took = 0;
 	struct rows *k;
 	struct row *row;
 
@@ -281,7 +284,8 @@ listing_add(
 	if (l->phase == FAILED)
 		return;
 	if (l->query.name != NULL)
-		match = pattern_match(l->query.name, name);
+		match = pattern_match(l->query.name, name, PATTERN_STEPS_MAX, &took);
+	l->steps += took;
 	if (match == PATTERN_TOO_LONG)
 		fail(l, 400, "bad_request", "Pagination parameters are invalid");
 	if (match != PATTERN_YES)
@@ -369,7 +373,10 @@ walk(struct listing *l, uint64_t until_us)
 		} else {
 			begin_merge(l);
 		}
-		if (++n % LOOK_AT_CLOCK == 0 && clock_mono_us() >= until_us)
+		if (++n % LOOK_AT_CLOCK != 0 && l->steps < STEPS_LOOK)
+			continue;
+		l->steps = 0;
+		if (clock_mono_us() >= until_us)
 			return;
 	}
 }

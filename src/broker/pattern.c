@@ -12,8 +12,7 @@
 #include "base/mem.h"
 
 enum {
-	/* Bounds for one match. */
-	STEPS_MAX = 50000,
+	/* Bounds for one match beside its steps. */
 	DEPTH_MAX = 1000,
 	HEAP_MAX_KIB = 256
 };
@@ -24,6 +23,19 @@ struct pattern {
 
 static pcre2_match_context *bounds; /* these two live until the process ends */
 static pcre2_match_data *match_data;
+
+struct steps {
+	uint32_t took, most;
+};
+
+/* Before each item of a pattern. */
+static int
+on_item(pcre2_callout_block *at UNUSED, void *arg)
+{
+	struct steps *s = arg;
+
+	return s->took++ < s->most ? 0 : PCRE2_ERROR_MATCHLIMIT;
+}
 
 static void
 set_up(void)
@@ -37,7 +49,6 @@ set_up(void)
 		log_flush();
 		abort();
 	}
-	pcre2_set_match_limit(bounds, STEPS_MAX);
 	pcre2_set_depth_limit(bounds, DEPTH_MAX);
 	pcre2_set_heap_limit(bounds, HEAP_MAX_KIB);
 }
@@ -57,8 +68,8 @@ pattern_new(struct span text, char *why, size_t n)
 	}
 	if (!span_is(text, ".*")) {
 		set_up();
-		made.code = pcre2_compile(
-		    text.n > 0 ? (PCRE2_SPTR)text.p : (PCRE2_SPTR) "", text.n, 0, &code, &at, NULL);
+		made.code = pcre2_compile(text.n > 0 ? (PCRE2_SPTR)text.p : (PCRE2_SPTR) "", text.n,
+		    PCRE2_AUTO_CALLOUT, &code, &at, NULL);
 		if (made.code == NULL) {
 			pcre2_get_error_message(code, reason, sizeof reason);
 			snprintf(why, n, "%s at byte %zu", (const char *)reason, at);
@@ -81,14 +92,18 @@ pattern_free(struct pattern **pp)
 }
 
 enum pattern_result
-pattern_match(const struct pattern *p, struct span subject)
+pattern_match(const struct pattern *p, struct span subject, uint32_t most, uint32_t *took)
 {
+	struct steps steps = { .most = most };
 	int rc;
 
+	*took = 0;
 	if (p->code == NULL)
 		return PATTERN_YES;
+	(void)pcre2_set_callout(bounds, on_item, &steps);
 	rc = pcre2_match(p->code, subject.n > 0 ? (PCRE2_SPTR)subject.p : (PCRE2_SPTR) "",
 	    subject.n, 0, 0, match_data, bounds);
+	*took = steps.took;
 	if (rc >= 0)
 		return PATTERN_YES;
 	return rc == PCRE2_ERROR_NOMATCH ? PATTERN_NO : PATTERN_TOO_LONG;

@@ -145,7 +145,8 @@ permission_check_user(const struct user *u, const struct vhost *vh, enum permiss
 	if (name.n == 0)
 		name = SPAN_LIT("amq.default");
 	/* What a client made in a deleted vhost might be taken for a later one's of the same name. */
-	if (p != NULL && !vh->is_deleted && permission_pattern_allows(p->pattern[kind], u, name))
+	if (p != NULL && !vh->is_deleted &&
+	    permission_pattern_allows(vh->broker, p->pattern[kind], u, name))
 		return NULL;
 	return error_make(E_ACCESS_REFUSED,
 	    "access to %s '%.*s' in vhost '%s' refused for user '%s'", what, SPAN_FMT(name),

@@ -3,6 +3,7 @@
 #include "broker/permission_pattern.h"
 
 #include "base/log.h"
+#include "broker/broker.h"
 #include "broker/pattern.h"
 #include "broker/user.h"
 
@@ -25,11 +26,17 @@ permission_pattern_new(struct span text, struct span given, struct pattern **out
 }
 
 bool
-permission_pattern_allows(const struct pattern *p, const struct user *u, struct span name)
+permission_pattern_allows(
+    struct broker *b, const struct pattern *p, const struct user *u, struct span name)
 {
 	static struct log_limit limit = { .burst = 20 };
-	enum pattern_result r = p != NULL ? pattern_match(p, name) : PATTERN_NO;
+	enum pattern_result r = PATTERN_NO;
+	uint32_t took;
 
+	if (p != NULL) {
+		r = pattern_match(p, name, PATTERN_STEPS_MAX, &took);
+		b->work += took / PATTERN_STEPS_WORK;
+	}
 	if (r == PATTERN_TOO_LONG && log_allowed(&limit))
 		log_warning("a permission pattern of user '%s' takes too long for a name of %zu "
 		            "bytes: access is refused",

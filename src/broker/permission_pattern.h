@@ -10,11 +10,14 @@
 #include "base/bytes.h"
 #include "broker/error.h"
 
+struct broker;
 struct pattern;
 struct user;
 
 /* *out NULL: it matches no name. given: the text as somebody wrote it, for the refusal. */
 const struct error *permission_pattern_new(struct span text, struct span given, struct pattern **out) MUSTUSE;
-bool permission_pattern_allows(const struct pattern *p, const struct user *u, struct span name) MUSTUSE;
+/* What it costs is counted in b->work. */
+bool permission_pattern_allows(struct broker *b, const struct pattern *p, const struct user *u, struct span name)
+    MUSTUSE;
 
 #endif

@@ -21,7 +21,15 @@
 #include "broker/table.h"
 #include "broker/vhost.h"
 
-enum { NAME_LEN_MAX = 255, REASON_MAX = 240, SLOW_MAX = 8 };
+enum {
+	NAME_LEN_MAX = 255,
+	REASON_MAX = 240,
+	/* Steps of matching, for an object and a kind of policy: of one of them, of all, and those that each has even when
+	 * the others have used up all. In all under two milliseconds, for names and patterns made to take long. */
+	STEPS_ONE = 4000,
+	STEPS_ALL = 8000,
+	STEPS_LEAST = 32
+};
 
 /* The word, and the kinds of object that it means. */
 enum { TO_CLASSIC = 1, TO_QUORUM = 2, TO_STREAM = 4, TO_EXCHANGE = 8 };
@@ -87,6 +95,31 @@ policy_unref(struct policy *p)
 	free(p);
 }
 
+/* Of equal priority: the first by name, so that the answer is the same on every call. */
+static bool
+goes_before(const struct policy *a, const struct policy *b)
+{
+	if (a->priority != b->priority)
+		return a->priority > b->priority;
+	return strcmp(a->name, b->name) < 0;
+}
+
+static void
+link_policy(struct vhost *vh, struct policy *p, size_t name_len)
+{
+	struct policy_list *list = &vh->policy_order[p->kind];
+	struct policy *other;
+
+	HASH_ADD_KEYPTR(hh, vh->policies[p->kind], p->name, name_len, p);
+	TAILQ_FOREACH (other, list, link)
+		if (goes_before(p, other))
+			break;
+	if (other != NULL)
+		TAILQ_INSERT_BEFORE(other, p, link);
+	else
+		TAILQ_INSERT_TAIL(list, p, link);
+}
+
 /* Takes the pattern. */
 static struct policy *
 make(struct vhost *vh, enum policy_kind kind, const struct policy_spec *spec, int apply_to,
@@ -107,7 +140,7 @@ make(struct vhost *vh, enum policy_kind kind, const struct policy_spec *spec, in
 	p->definition = table_from_raw(table_span(spec->definition));
 	p->refs = 1;
 	mem_add(MEM_TOPOLOGY, policy_size(p));
-	HASH_ADD_KEYPTR(hh, vh->policies[kind], p->name, spec->name.n, p);
+	link_policy(vh, p, spec->name.n);
 	return p;
 }
 
@@ -115,6 +148,7 @@ static void
 unlink_policy(struct policy *p)
 {
 	HASH_DEL(p->vhost->policies[p->kind], p);
+	TAILQ_REMOVE(&p->vhost->policy_order[p->kind], p, link);
 	p->vhost = NULL;
 	policy_unref(p);
 }
@@ -297,47 +331,39 @@ policies_drop_vhost(struct vhost *vh)
 
 /* ---- which one applies ---- */
 
-/* The pattern may be one that takes too long for this name: then it does not match. */
+/* The pattern may be one that takes too long for this name: then it does not match. *left: steps for this object. */
 static bool
-matches(const struct policy *p, struct span name)
+matches(const struct policy *p, struct span name, uint32_t *left)
 {
 	static struct log_limit limit = { .burst = 20 };
-	enum pattern_result r = pattern_match(p->pattern, name);
+	uint32_t most = *left < STEPS_ONE ? *left : STEPS_ONE, took;
+	enum pattern_result r;
 
-	p->vhost->broker->work++;
-	if (r != PATTERN_TOO_LONG)
-		return r == PATTERN_YES;
-	p->vhost->broker->work += POLICY_SLOW_WORK;
-	if (log_allowed(&limit))
-		log_warning("the pattern of policy '%s' in vhost '%s' takes too long for '%.*s': "
+	if (most < STEPS_LEAST)
+		most = STEPS_LEAST;
+	r = pattern_match(p->pattern, name, most, &took);
+	*left -= took < *left ? took : *left;
+	p->vhost->broker->work += 1 + took / PATTERN_STEPS_WORK;
+	if (r == PATTERN_TOO_LONG && log_allowed(&limit))
+		log_warning("the pattern of policy '%s' in vhost '%s' takes too long for '%.*s'%s: "
 		            "it does not apply there",
-		    p->name, p->vhost->name, SPAN_FMT(name));
-	return false;
+		    p->name, p->vhost->name, SPAN_FMT(name),
+		    most < STEPS_ONE ? ", behind others that do" : "");
+	return r == PATTERN_YES;
 }
 
-/* Of equal priority: the first by name, so that the answer is the same on every call. */
-static bool
-goes_before(const struct policy *a, const struct policy *b)
-{
-	if (b == NULL || a->priority != b->priority)
-		return b == NULL || a->priority > b->priority;
-	return strcmp(a->name, b->name) < 0;
-}
-
-/* The bounds of a single match do not bound a thousand of them: behind some that took too long no more are tried. */
+/* The bounds of a single match do not bound a thousand of them: they share some steps. The answer depends on the policies
+ * and the name alone, and not on what was matched before: it is the same after a restart. */
 static struct policy *
 choose(const struct vhost *vh, enum policy_kind kind, unsigned what, struct span name)
 {
-	uint64_t end = vh->broker->work + SLOW_MAX * POLICY_SLOW_WORK;
-	struct policy *best = NULL;
+	uint32_t left = STEPS_ALL;
+	struct policy *p;
 
-	for (struct policy *p = vh->policies[kind]; p != NULL && vh->broker->work < end;
-	     p = p->hh.next) {
-		if ((targets[p->apply_to].kinds & what) != 0 && goes_before(p, best) &&
-		    matches(p, name))
-			best = p;
-	}
-	return best;
+	TAILQ_FOREACH (p, &vh->policy_order[kind], link)
+		if ((targets[p->apply_to].kinds & what) != 0 && matches(p, name, &left))
+			break;
+	return p;
 }
 
 static bool

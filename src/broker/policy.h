@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "base/attr.h"
 #include "base/bytes.h"
@@ -43,7 +44,9 @@ struct policy {
 	struct table *definition;	/* owned: key to value; not empty */
 	uint32_t refs;			/* of the vhost, queues, exchanges */
 	UT_hash_handle hh;		/* vhost->policies[kind], by name */
+	TAILQ_ENTRY(policy) link;	/* vhost->policy_order[kind]: the one that goes before others first */
 };
+TAILQ_HEAD(policy_list, policy);
 
 struct policy_spec {
 	struct span name, pattern;

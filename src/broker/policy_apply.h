@@ -5,9 +5,6 @@
 
 struct vhost;
 
-/* A match that reached its bounds costs about as much as so many that do not. */
-enum { POLICY_SLOW_WORK = 1000 };
-
 /* All queues and exchanges of the vhost are looked at anew, in slices. */
 void policies_changed(struct vhost *vh);
 

@@ -237,9 +237,9 @@ topic_permission_refuses(
 		return NULL;
 	p = topic_permission_find(u, x->vhost, span_of(x->name, x->name_len));
 	/* Keys, other than names, may be empty: "" and "^$" match that one. */
-	if (p == NULL ||
-	    (p->pattern[right] == NULL ? key.n == 0
-	                               : permission_pattern_allows(p->pattern[right], u, key)))
+	if (p == NULL || (p->pattern[right] == NULL ? key.n == 0
+	                                            : permission_pattern_allows(x->vhost->broker,
+	                                                  p->pattern[right], u, key)))
 		return NULL;
 	return error_make(E_ACCESS_REFUSED,
 	    "access to topic '%.*s' in exchange '%s' in vhost '%s' refused for user '%s'",

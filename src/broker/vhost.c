@@ -51,6 +51,8 @@ make(struct broker *b, struct span name, uint64_t id)
 
 	vh->broker = b;
 	TAILQ_INIT(&vh->queues);
+	for (i = 0; i < POLICY_KINDS; i++)
+		TAILQ_INIT(&vh->policy_order[i]);
 	vh->name = xstrndup(SPAN_CHARS(name), name.n);
 	vh->id = vh->since = id != 0 ? id : ++b->next_id;
 	vh->description = xstrdup("");

@@ -40,6 +40,7 @@ struct vhost {
 	struct exchange *default_exchange;	/* borrowed from exchanges: name "" */
 	struct alternate *alternates;		/* owned, uthash by name: who names it as its alternate (alternate.c) */
 	struct policy *policies[POLICY_KINDS];	/* owned, uthash by name (policy.c) */
+	struct policy_list policy_order[POLICY_KINDS];
 	bool with_policy_change;		/* not all that is in it has learnt of it: policy_apply.c */
 	struct exchange *policy_next;		/* borrowed: the next one to learn of it; NULL: none */
 	struct exchange *unbound;		/* auto-delete exchanges whose last binding went, on their way out */

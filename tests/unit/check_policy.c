@@ -268,6 +268,9 @@ START_TEST(of_its_type)
 }
 END_TEST
 
+/* For "aaa...": one that would not end, one that takes its time at each place, one that takes less than each may. */
+static const char *const slow[] = { "^(a+)+(b|c)+$", "(?:a|aa){1,14}[qr]", "^(?:a|aa){8}[qr]" };
+
 /* A pattern made to take long matches nothing, and many of them hold nobody up. */
 START_TEST(slow_patterns)
 {
@@ -275,18 +278,61 @@ START_TEST(slow_patterns)
 	char name[256];
 	struct queue_spec spec = { .name = span_of(name, 250) };
 	struct queue *q = NULL;
+	uint64_t before;
 
 	memset(name, 'a', sizeof name);
-	for (int i = 0; i < 200; i++) {
+	for (int i = 0; i < POLICIES_MAX; i++) {
 		char p[10];
 
 		snprintf(p, sizeof p, "s%d", i);
-		ck_assert_ptr_null(
-		    try_set(w.vhost, POLICY_USER, p, "^(a+)+(b|c)+$", "all", 0, &a, 1));
+		ck_assert_ptr_null(try_set(w.vhost, POLICY_USER, p, slow[_i], "all", 1, &a, 1));
+		ck_assert_ptr_null(try_set(w.vhost, POLICY_OPERATOR, p, slow[_i], "all", 1, &a, 1));
 	}
+	before = w.broker->work;
 	ck_assert_ptr_null(queue_declare(w.vhost, &spec, NULL, &q));
 	ck_assert_ptr_null(q->policy[POLICY_USER]);
-	ck_assert_uint_lt(w.broker->work, 10000);
+	ck_assert_uint_gt(w.broker->work - before, 2 * 8000 / PATTERN_STEPS_WORK);
+	ck_assert_uint_lt(w.broker->work - before, 5000);
+}
+END_TEST
+
+/* Simple ones have their say, whatever stands before them. */
+START_TEST(simple_behind_slow)
+{
+	char name[256];
+	struct queue_spec spec = { .name = span_of(name, 250) };
+	struct queue *q = NULL;
+
+	memset(name, 'a', sizeof name);
+	for (int i = 0; i < 9; i++) {
+		char p[10];
+
+		snprintf(p, sizeof p, "s%d", i);
+		SET(POLICY_USER, p, slow[0], "all", 1, { "max-length", 'l', 1, NULL });
+	}
+	SET(POLICY_USER, "t", "^a+", "all", 0, { "max-length", 'l', 7, NULL });
+	SET(POLICY_OPERATOR, "o", "^a+", "all", 0, { "expires", 'l', 1000, NULL });
+	ck_assert_ptr_null(queue_declare(w.vhost, &spec, NULL, &q));
+	ck_assert_str_eq(name_of(q->policy[POLICY_USER]), "t");
+	ck_assert_str_eq(name_of(q->policy[POLICY_OPERATOR]), "o");
+}
+END_TEST
+
+/* One of the highest priority that matches is the last that is tried. */
+START_TEST(in_order)
+{
+	uint64_t before;
+	char p[10];
+
+	for (int i = 0; i < POLICIES_MAX; i++) {
+		snprintf(p, sizeof p, "p%d", i);
+		SET(POLICY_USER, p, "^q", "all", i * 7 % POLICIES_MAX,
+		    { "max-length", 'l', 1, NULL });
+	}
+	world_turn(&w);
+	before = w.broker->work;
+	ck_assert_int_eq(world_queue(&w, "q")->policy[POLICY_USER]->priority, POLICIES_MAX - 1);
+	ck_assert_uint_lt(w.broker->work - before, 10);
 }
 END_TEST
 
@@ -545,7 +591,9 @@ main(void)
 	tcase_add_test(t, highest_priority_then_name);
 	tcase_add_test(t, merged);
 	tcase_add_test(t, of_its_type);
-	tcase_add_test(t, slow_patterns);
+	tcase_add_loop_test(t, slow_patterns, 0, COUNT_OF(slow));
+	tcase_add_test(t, simple_behind_slow);
+	tcase_add_test(t, in_order);
 	tcase_add_test(t, backlog);
 	tcase_add_test(t, ttl_of_what_is_there);
 	tcase_add_test(t, many_ttls);

@@ -240,6 +240,36 @@ START_TEST(test_topic_permission)
 }
 END_TEST
 
+/* A pattern that takes long for each of many keys does not hold the turn up. */
+START_TEST(test_topic_permission_of_many_keys)
+{
+	enum { KEYS = 1000, KEY = 5 + 250, LIST = KEYS * KEY, HEADERS = 4 + LIST + 4 };
+	static uint8_t props[2 + 4 + HEADERS];
+	uint8_t *p = props;
+	const struct error *e;
+	uint64_t before;
+
+	*p++ = 0x20;
+	*p++ = 0;
+	put_be32(p, HEADERS);
+	memcpy(p + 4, "\2CCA", 4);
+	put_be32(p + 8, LIST);
+	p += 12;
+	for (int i = 0; i < KEYS; i++, p += KEY) {
+		memset(p, 'a', KEY);
+		p[0] = 'S';
+		put_be32(p + 1, KEY - 5);
+	}
+	ck_assert_ptr_null(topic_permission_set(user, w.vh, SPAN_LIT("amq.topic"),
+	    "^a(?=(?:a|aa){10}([bc]|$))|^(?=(a|aa){8}[qr])|", ".*", NULL));
+	before = w.b->work;
+	ck_assert_int_eq(publish("amq.topic", "a", span_of(props, sizeof props), &e), -1);
+	ck_assert_str_eq(e->text, "PRECONDITION_FAILED - the topic permissions of user 'joe' take "
+	                          "more than 32768 steps for the keys in CC and BCC");
+	ck_assert_uint_lt(w.b->work - before, 1400);
+}
+END_TEST
+
 START_TEST(test_memo_follows_changes)
 {
 	struct exchange *x = world_exchange(&w, "x", "direct", false, NULL);
@@ -349,6 +379,7 @@ main(void)
 	tcase_add_test(t, test_due);
 	tcase_add_test(t, test_permission);
 	tcase_add_test(t, test_topic_permission);
+	tcase_add_test(t, test_topic_permission_of_many_keys);
 	tcase_add_test(t, test_memo_follows_changes);
 	tcase_add_test(t, test_memo_default_exchange);
 	tcase_add_test(t, test_memo_compares_all);

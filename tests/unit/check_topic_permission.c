@@ -126,6 +126,21 @@ START_TEST(refused_and_taken_away)
 }
 END_TEST
 
+/* What a pattern costs is work of the turn, or keys sent one after the other would hold it up. */
+START_TEST(counted_as_work)
+{
+	char key[255];
+	uint64_t before;
+
+	memset(key, 'a', sizeof key);
+	ck_assert_ptr_null(
+	    topic_permission_set(u, w.vhost, SPAN_LIT("amq.topic"), "^(a+)+[bc]$", ".*", NULL));
+	before = w.broker->work;
+	ck_assert_ptr_nonnull(topic_permission_check(u, TOPIC_WRITE, x, span_of(key, sizeof key)));
+	ck_assert_uint_ge(w.broker->work - before, PATTERN_STEPS_MAX / PATTERN_STEPS_WORK);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -138,6 +153,7 @@ main(void)
 	tcase_add_loop_test(t, patterns, 0, COUNT_OF(cases));
 	tcase_add_test(t, what_it_holds_for);
 	tcase_add_test(t, refused_and_taken_away);
+	tcase_add_test(t, counted_as_work);
 	suite_add_tcase(s, t);
 	srunner_run_all(r, CK_ENV);
 	failed = srunner_ntests_failed(r);
