@@ -5,4 +5,4 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "lib"), str(HERE.parent / "conformance")]
 
-from fixtures import pytest_runtest_call     # noqa: E402,F401
+from fixtures import *      # noqa: E402,F401,F403

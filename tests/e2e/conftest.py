@@ -6,4 +6,3 @@ TESTS = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS / "lib"), str(TESTS / "conformance")]
 
 from fixtures import *      # noqa: E402,F401,F403
-from fixtures import pytest_collection_modifyitems, pytest_runtest_call     # noqa: E402,F401

@@ -7,6 +7,8 @@ from steps import (Step, bind, bounce, cancel, consume, count, delete, delete_ex
                    idle, play, play_all, play_through, publish, purge, queue, ready, settle, take, together, until)
 from wire import Val
 
+pytestmark = pytest.mark.xdist_group("steps")     # one process plays all of them once
+
 #: milliseconds: what is to pass, before the node goes or while it is away, and what is not
 SHORT, NEVER = 400, 600000
 AWAY = 1.2 * SHORT / 1000

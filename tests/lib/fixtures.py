@@ -1,12 +1,14 @@
-"""Fixtures that tests/e2e and tests/wire share."""
+"""Fixtures that tests/e2e, tests/wire, tests/clients and tests/differential share."""
 # SPDX-License-Identifier: Apache-2.0
+import shutil
 import signal
 
 import pytest
 
 from node import SLOW, Node, sanitized
 
-TEST_LIMIT = 120        # seconds
+TEST_LIMIT = 120        # seconds, for each of setup, call and teardown
+KEPT = 5                # failed tests whose data a process leaves
 
 
 def pytest_collection_modifyitems(config, items):
@@ -44,19 +46,64 @@ def node(tmp_path):
             this.kill()
 
 
-class TestLimit(Exception):
+class TestLimit(BaseException):
+    """Not an Exception, so that no test takes it for one of its own."""
     __test__ = False
+
+
+def limited(item, what):
+    """For hook wrappers: ends what takes too long, a fixture as well as a test. Says it again if that is not heard."""
+    limit = TEST_LIMIT * SLOW
+
+    def expired(signum, frame):
+        raise TestLimit("%s of %s took more than %d s" % (what, item.name, limit))
+
+    old = signal.signal(signal.SIGALRM, expired)
+    signal.setitimer(signal.ITIMER_REAL, limit, 10)
+    try:
+        return (yield)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_setup(item):
+    yield from limited(item, "setup")
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item):
-    def expired(signum, frame):
-        raise TestLimit("test took more than %d s" % (TEST_LIMIT * SLOW))
+    yield from limited(item, "call")
 
-    old = signal.signal(signal.SIGALRM, expired)
-    signal.alarm(TEST_LIMIT * SLOW)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, old)
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_teardown(item, nextitem):
+    """What nodes wrote goes away with their test: the journals of a run would fill a small disk."""
+    result = yield from limited(item, "teardown")
+    if getattr(item, "failed", False) or result.excinfo:
+        Leftovers.kept += 1
+    elif "tmp_path" in getattr(item, "funcargs", {}):
+        shutil.rmtree(item.funcargs["tmp_path"], ignore_errors=True)
+    if nextitem is None or nextitem.path != item.path:
+        Leftovers.remove()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    item.failed = getattr(item, "failed", False) or outcome.get_result().failed
+
+
+class Leftovers:
+    """Data of nodes that have ended, after each file of tests. What the first failed tests left stays to be looked at."""
+    kept = 0
+
+    @classmethod
+    def remove(cls):
+        if 0 < cls.kept <= KEPT:
+            return
+        for node in Node.made:
+            if node.process is None:
+                shutil.rmtree(node.data, ignore_errors=True)
+        Node.made[:] = [node for node in Node.made if node.process is not None]

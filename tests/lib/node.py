@@ -88,6 +88,7 @@ def hermes(*args, env=None, timeout=30, stdin="", cwd=None):
 
 class Node:
     """One node.  `settings` is the text of its hermes.yml, without ports."""
+    made = []       # all of this process, for fixtures.py to clear away
 
     def __init__(self, folder, settings="", args=(), env=None, port=None, management_port=None,
                  nofile=None, data=True, address_space=None):
@@ -110,6 +111,7 @@ class Node:
         self.process = None
         self.conns = []             # made by tcp() and raw()
         self.log_before = 0         # characters of the log that earlier starts wrote
+        Node.made.append(self)
 
     @property
     def pid(self):

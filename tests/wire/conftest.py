@@ -11,7 +11,6 @@ sys.path[:0] = [str(TESTS / "lib"), str(TESTS / "conformance")]
 
 import wire                 # noqa: E402
 from fixtures import *      # noqa: E402,F401,F403
-from fixtures import pytest_collection_modifyitems, pytest_runtest_call     # noqa: E402,F401
 from node import Node       # noqa: E402
 
 
