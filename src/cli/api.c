@@ -78,8 +78,8 @@ api_text(struct cli *c, const char *name, const char *text)
 
 /* ---- NAME=VALUE ---- */
 
-static json_t *
-value_of(const char *text)
+json_t *
+api_value(const char *text)
 {
 	json_t *j = json_loads(text, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
 
@@ -98,7 +98,7 @@ add_one(struct cli *c, json_t *o, const char *option, const char *given)
 		return false;
 	}
 	name = xstrndup(given, (size_t)(equals - given));
-	fine = json_object_set_new(o, name, value_of(equals + 1)) == 0;
+	fine = json_object_set_new(o, name, api_value(equals + 1)) == 0;
 	if (!fine)
 		(void)cli_misuse(c, "--%s %.200s is not UTF-8", option, name);
 	free(name);

@@ -26,8 +26,11 @@ int api_exists(struct cli *c, char *path, bool *exists, json_t **out) MUSTUSE;
 /* The text as JSON, or NULL after saying that `name` is not UTF-8. */
 json_t *api_text(struct cli *c, const char *name, const char *text) MUSTUSE;
 
+/* A text that is JSON (5, true, "5", {...}) is that, any other is text. NULL: it is not UTF-8. */
+json_t *api_value(const char *text) MUSTUSE;
+
 /* An object of the values of the option `each`, NAME=VALUE that may be given several times, and of the option `whole`, a
- * JSON object. A VALUE that is JSON (5, true, "5", {...}) is that, any other is text. NULL: wrong, and was said. */
+ * JSON object. A VALUE is as of api_value. NULL: wrong, and was said. */
 json_t *api_arguments(struct cli *c, const char *each, const char *whole) MUSTUSE;
 
 /* Adds the words between the commas of `tags` as a list. False: wrong, and was said. */

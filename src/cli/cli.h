@@ -94,6 +94,7 @@ int cmd_user(struct cli *c);
 int cmd_vhost(struct cli *c);
 int cmd_permission(struct cli *c);
 int cmd_policy(struct cli *c);
+int cmd_parameter(struct cli *c);
 int cmd_export(struct cli *c);
 int cmd_import(struct cli *c);
 int cmd_snapshot(struct cli *c);

@@ -220,6 +220,19 @@ static const struct cli_option user_options[] = {
 	            "the environment they cannot" },
 	{ .name = "password-stdin", .text = "the password is a line on standard input" },
 	{ .name = "no-password", .text = "nobody can log in as that user" },
+	{ .name = "password-hash",
+	    .value = "BASE64",
+	    .text = "a hash instead of the password, such as another node exports it" },
+	{ .name = "hashing-algorithm",
+	    .value = "NAME",
+	    .def = "sha256",
+	    .text = "how that hash was made: sha256, sha512, md5, or the name that an export has" },
+	{ .name = "max-connections",
+	    .value = "N|none",
+	    .text = "how many connections the user may have; none: as many as it likes" },
+	{ .name = "max-channels",
+	    .value = "N|none",
+	    .text = "how many channels on all of them; none: as many as it likes" },
 	END_OF_TABLE,
 };
 
@@ -229,6 +242,20 @@ static const struct cli_option vhost_set_options[] = {
 	{ .name = "default-queue-type",
 	    .value = "TYPE",
 	    .text = "type of queues that are declared without one: classic or quorum" },
+	{ .name = "max-connections",
+	    .value = "N|none",
+	    .text = "how many connections may be open in it; none: no limit" },
+	{ .name = "max-queues",
+	    .value = "N|none",
+	    .text = "how many queues may be in it; none: no limit" },
+	{ .name = "tracing",
+	    .value = "on|off",
+	    .text = "of messages; on comes with a later version" },
+	END_OF_TABLE,
+};
+
+static const struct cli_option parameter_options[] = {
+	{ .name = "global", .text = "of no component and no vhost" },
 	END_OF_TABLE,
 };
 
@@ -307,15 +334,16 @@ const struct cli_command cli_commands[] = {
 	    .run = cmd_list,
 	    .usage = "WHAT [OPTIONS]",
 	    .text = "list queues, exchanges, bindings, connections and others",
-	    .help = "WHAT is queues, exchanges, bindings, connections, channels, consumers, users, "
-	            "vhosts,\n"
-	            "permissions, topic-permissions, policies or operator-policies. On a terminal "
-	            "columns\n"
-	            "are aligned, else parted by tabs. What a terminal would act upon is shown as "
-	            "\\x1b:\n"
-	            "--json has names as they are.\n"
-	            "  hermes list queues\n"
-	            "  hermes list consumers --vhost shop --columns queue.name,prefetch_count\n",
+	    .help =
+	        "WHAT is queues, exchanges, bindings, connections, channels, consumers, users, "
+	        "vhosts,\n"
+	        "permissions, topic-permissions, policies, operator-policies, parameters, "
+	        "global-parameters,\n"
+	        "vhost-limits or user-limits. On a terminal columns are aligned, else parted by "
+	        "tabs. What a\n"
+	        "terminal would act upon is shown as \\x1b: --json has names as they are.\n"
+	        "  hermes list queues\n"
+	        "  hermes list consumers --vhost shop --columns queue.name,prefetch_count\n",
 	    .args_min = 1,
 	    .args_max = 1,
 	    .options = list_options,
@@ -384,12 +412,11 @@ const struct cli_command cli_commands[] = {
 	    .help = "set changes the tags, passwd the password. A user may do nothing in a vhost "
 	            "before\n"
 	            "'hermes permission set'. --user and --password are who you log in as.\n"
-	            "Limits: 'limits' of users in the settings, or PUT "
-	            "/api/user-limits/USER/max-connections.\n"
+	            "'hermes list user-limits' shows limits.\n"
 	            "A user of the settings has their password and tags again after a start or a "
 	            "SIGHUP.\n"
 	            "  hermes user add app --password-stdin < secret\n"
-	            "  hermes user set app --tags monitoring\n"
+	            "  hermes user set app --tags monitoring --max-connections 100\n"
 	            "  hermes user passwd app\n",
 	    .args_min = 1,
 	    .args_max = 2,
@@ -402,9 +429,9 @@ const struct cli_command cli_commands[] = {
 	    .text = "add, change, delete and list virtual hosts",
 	    .help = "delete takes all that is in it, and closes its connections. What set is not "
 	            "told stays.\n"
-	            "Limits: 'limits' of vhosts in the settings, or PUT "
-	            "/api/vhost-limits/VHOST/max-queues.\n"
-	            "  hermes vhost add shop --description 'orders' --default-queue-type quorum\n",
+	            "'hermes list vhost-limits' shows limits.\n"
+	            "  hermes vhost add shop --description 'orders' --default-queue-type quorum\n"
+	            "  hermes vhost set shop --max-queues 1000 --max-connections none\n",
 	    .args_min = 1,
 	    .args_max = 2,
 	    .options = vhost_set_options,
@@ -434,6 +461,21 @@ const struct cli_command cli_commands[] = {
 	    .args_min = 1,
 	    .args_max = 3,
 	    .options = policy_options,
+	    .shared = { list_options, only_vhost_options },
+	    .client_http = true },
+	{ .name = "parameter",
+	    .run = cmd_parameter,
+	    .usage = "set|delete|list [COMPONENT] [NAME] [VALUE] [OPTIONS]",
+	    .text = "set, delete and list runtime parameters",
+	    .help =
+	        "A VALUE that is JSON is that, any other is text. With --global it is NAME VALUE. "
+	        "Limits\n"
+	        "of vhosts and operator policies are shown as parameters, too.\n"
+	        "  hermes parameter set cluster_name orders --global\n"
+	        "  hermes parameter list --vhost shop\n",
+	    .args_min = 1,
+	    .args_max = 4,
+	    .options = parameter_options,
 	    .shared = { list_options, only_vhost_options },
 	    .client_http = true },
 	{ .name = "export",

@@ -218,6 +218,40 @@ print_table(struct cli *c, const json_t *list, const struct columns *k)
 	text_table_free(&t);
 }
 
+/* Takes list. */
+static json_t *
+of_vhost(json_t *list, const char *vhost)
+{
+	json_t *out = json_array();
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(list, i, row)
+	{
+		const json_t *name = json_object_get(row, "vhost");
+
+		if (json_string_length(name) == strlen(vhost) &&
+		    memcmp(json_string_value(name), vhost, strlen(vhost)) == 0)
+			(void)json_array_append(out, (json_t *)row);
+	}
+	json_decref(list);
+	return out;
+}
+
+/* Of all, or of a vhost; *is_whole: rows of others and all columns are in the answer. Owned by the caller. */
+static char *
+path_of(struct cli *c, const struct list_kind *kind, const char *vhost, const struct columns *k,
+    bool *is_whole)
+{
+	char *path;
+
+	*is_whole = vhost != NULL && strcmp(kind->in_vhost, kind->path) == 0;
+	path = vhost != NULL && !*is_whole ? HTTP_PATH(kind->in_vhost, vhost) : xstrdup(kind->path);
+	if (!*is_whole && (!cli_switch(c, "json") || cli_given(c, "columns")))
+		path = with_columns(path, k);
+	return path;
+}
+
 int
 list_show(struct cli *c, const char *name, const char *vhost)
 {
@@ -225,13 +259,12 @@ list_show(struct cli *c, const char *name, const char *vhost)
 	struct columns k;
 	json_t *list = NULL;
 	char *path, *what;
+	bool is_whole = false;
 	int rc = CLI_USAGE;
 
 	if (columns_take(c, kind, &k)) {
-		path = vhost != NULL ? HTTP_PATH(kind->in_vhost, vhost) : xstrdup(kind->path);
+		path = path_of(c, kind, vhost, &k, &is_whole);
 		what = vhost != NULL ? text_safe_format("vhost '%s'", vhost) : NULL;
-		if (!cli_switch(c, "json") || cli_given(c, "columns"))
-			path = with_columns(path, &k);
 		rc = http_client_call(c,
 		    &(struct http_call){ .path = path, .what = what, .limit_s = LIMIT_S }, NULL,
 		    &list);
@@ -240,6 +273,8 @@ list_show(struct cli *c, const char *name, const char *vhost)
 	}
 	if (rc == CLI_OK && !json_is_array(list))
 		rc = cli_fail(c, "the answer is no list; is this the management port?");
+	if (rc == CLI_OK && is_whole)
+		list = of_vhost(list, vhost);
 	if (rc == CLI_OK && cli_switch(c, "json"))
 		print_json(c, list, &k);
 	else if (rc == CLI_OK)

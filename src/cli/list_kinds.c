@@ -73,6 +73,14 @@ const struct list_kind list_kinds[] = {
 	    "vhost,name,pattern,apply-to,priority,definition", POLICY_FIELDS },
 	{ "operator-policies", "/api/operator-policies", "/api/operator-policies/*",
 	    "vhost,name,pattern,apply-to,priority,definition", POLICY_FIELDS },
+	{ "parameters", "/api/parameters", "/api/parameters", "vhost,component,name,value",
+	    "vhost,component,name,value.*" },
+	{ "global-parameters", "/api/global-parameters", NULL, "name,value", "name,value.*" },
+	{ "vhost-limits", "/api/vhost-limits", "/api/vhost-limits/*",
+	    "vhost,value.max-connections,value.max-queues",
+	    "vhost,value.max-connections,value.max-queues" },
+	{ "user-limits", "/api/user-limits", NULL, "user,value.max-connections,value.max-channels",
+	    "user,value.max-connections,value.max-channels" },
 	{ .name = NULL },
 };
 

@@ -13,7 +13,7 @@
 struct list_kind {
 	const char *name;
 	const char *path;     /* of all */
-	const char *in_vhost; /* of those in a vhost; NULL: they belong to none */
+	const char *in_vhost; /* of those in a vhost; NULL: they belong to none. The same as path: rows of others are left out */
 	const char *columns;  /* that are shown unless told otherwise */
 	/* All: words with commas between. "queue.name" is a field of the field queue, "messages+" has messages_details.rate
 	 * beside it, and in "arguments.*" are names that somebody else gave. */

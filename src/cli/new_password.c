@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "cli/api.h"
 
 enum { PASSWORD_MAX = 4096 };
 
@@ -119,14 +120,60 @@ put(struct cli *c, json_t *body, const char *password)
 	return CLI_OK;
 }
 
+static bool
+has_password(const struct cli *c)
+{
+	return cli_count(c, "new-password") > 0 || cli_switch(c, "password-stdin");
+}
+
+/* "sha256" for RabbitMQ's name, which goes as well. */
+static char *
+algorithm_of(const struct cli *c)
+{
+	const char *given = cli_value(c, "hashing-algorithm");
+
+	return strchr(given, '_') != NULL ? xstrdup(given)
+	                                  : xasprintf("rabbit_password_hashing_%s", given);
+}
+
+static int
+put_hash(struct cli *c, json_t *body, const char *hash)
+{
+	json_t *text, *algorithm;
+	char *name;
+
+	if (has_password(c) || cli_switch(c, "no-password"))
+		return cli_misuse(c, "--password-hash does not go together with %s",
+		    has_password(c) ? "a password" : "--no-password");
+	if (*hash == '\0')
+		return cli_misuse(
+		    c, "the hash is empty; --no-password makes a user that cannot log in");
+	name = algorithm_of(c);
+	text = api_text(c, "--password-hash", hash);
+	algorithm = text != NULL ? api_text(c, "--hashing-algorithm", name) : NULL;
+	free(name);
+	if (algorithm == NULL) {
+		json_decref(text);
+		return CLI_USAGE;
+	}
+	(void)json_object_set_new(body, "password_hash", text);
+	(void)json_object_set_new(body, "hashing_algorithm", algorithm);
+	return CLI_OK;
+}
+
 int
 new_password_put(struct cli *c, json_t *body)
 {
+	const char *hash = cli_value(c, "password-hash");
 	char *password;
 	int rc = CLI_OK;
 
+	if (hash != NULL)
+		return put_hash(c, body, hash);
+	if (cli_count(c, "hashing-algorithm") > 0)
+		return cli_misuse(c, "--hashing-algorithm goes with --password-hash");
 	if (cli_switch(c, "no-password")) {
-		if (cli_count(c, "new-password") > 0 || cli_switch(c, "password-stdin"))
+		if (has_password(c))
 			rc = cli_misuse(c, "--no-password does not go together with a password");
 		return rc;
 	}

@@ -8,8 +8,9 @@
 #include "base/attr.h"
 #include "cli/cli.h"
 
-/* Adds "password" to `body`, unless --no-password. Else than CLI_OK: there is none, which was said. The command has the options
- * new-password, password-stdin and no-password. Without any, a terminal is asked twice. */
+/* Adds "password" or "password_hash" with its "hashing_algorithm" to `body`, unless --no-password. Else than CLI_OK: there is
+ * none, which was said. The command has the options new-password, password-stdin, no-password, password-hash and
+ * hashing-algorithm. Without any, a terminal is asked twice. */
 int new_password_put(struct cli *c, json_t *body) MUSTUSE;
 
 #endif

@@ -175,7 +175,7 @@ def test_values_of_a_definition_have_types(cli):
     (["user", "add"], "something is missing; usage: hermes user add NAME"),
     (["user", "list", "me"], "there are words too many; usage: hermes user list [OPTIONS]"),
     (["user", "list", "--no-password"], "--no-password says nothing to 'hermes user list'"),
-    (["user", "set", "guest"], "--tags is missing"),
+    (["user", "set", "guest"], "nothing to set: --tags"),
     (["vhost", "set", "/"], "nothing to set"),
     (["vhost", "add", "v", "--json"], "--json says nothing to 'hermes vhost add'"),
     (["list", "users", "--vhost", "/"], "--vhost says nothing to 'hermes list users'"),
