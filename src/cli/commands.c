@@ -323,9 +323,12 @@ const struct cli_command cli_commands[] = {
 	    .run = cmd_get,
 	    .usage = "QUEUE [OPTIONS]",
 	    .text = "take messages from a queue",
-	    .help = "Prints each body and a newline. Exit status 1 if the queue is empty.\n"
-	            "  hermes get hello\n"
-	            "  hermes get hello --count 10 --requeue --json\n",
+	    .help =
+	        "Prints each body and a newline; on a terminal, what it would act upon is shown "
+	        "as \\x1b.\n"
+	        "Exit status 1 if the queue is empty.\n"
+	        "  hermes get hello\n"
+	        "  hermes get hello --count 10 --requeue --json\n",
 	    .args_min = 1,
 	    .args_max = 1,
 	    .options = get_options,

@@ -8,34 +8,72 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/client.h"
 #include "cli/message_json.h"
+#include "cli/text_safe.h"
 
-enum { POLL_MS = 20, WAIT_MAX_MS = 24 * 3600 * 1000 };
+enum { PIECE = 4096, POLL_MS = 20, WAIT_MAX_MS = 24 * 3600 * 1000 };
 
 struct get {
 	struct client_conn conn;
 	const char *queue;
 	uint64_t count, got, wait_ms, last_tag;
-	bool no_ack, requeue, json;
+	bool no_ack, requeue, json, to_terminal;
 };
+
+/* For eyes: line feeds and tabs as they are, all else made safe, a piece at a time. */
+static bool
+print_safe(const char *s, size_t n)
+{
+	bool fine = true;
+
+	while (fine && n > 0) {
+		size_t len = 0;
+		char *safe;
+
+		while (len < n && len < PIECE && s[len] != '\n' && s[len] != '\t')
+			len++;
+		/* no character is cut: it goes on with at most three bytes of 10xxxxxx */
+		for (unsigned i = 0;
+		     i < 3 && len == PIECE + i && len < n && (s[len] & 0xc0) == 0x80; i++)
+			len++;
+		safe = text_safe(s, len, NULL);
+		fine = fputs(safe, stdout) != EOF;
+		free(safe);
+		if (fine && len < n && (s[len] == '\n' || s[len] == '\t'))
+			fine = putchar(s[len++]) != EOF;
+		s += len;
+		n -= len;
+	}
+	return fine;
+}
+
+static bool
+print_body(const struct get *g, const amqp_bytes_t *b)
+{
+	if (g->to_terminal)
+		return print_safe(b->bytes, b->len);
+	return b->len == 0 || fwrite(b->bytes, 1, b->len, stdout) == b->len;
+}
 
 static bool
 print_message(struct get *g, const amqp_basic_get_ok_t *ok, const amqp_message_t *m)
 {
-	bool fine = true;
+	bool fine;
 
 	if (g->json) {
 		json_t *j = message_json(ok, m);
 
-		fine = j != NULL && json_dumpf(j, stdout, JSON_COMPACT) == 0;
+		fine = j != NULL &&
+		       json_dumpf(j, stdout, JSON_COMPACT | text_safe_json(STDOUT_FILENO)) == 0;
 		json_decref(j);
-	} else if (m->body.len > 0) {
-		fine = fwrite(m->body.bytes, 1, m->body.len, stdout) == m->body.len;
+	} else {
+		fine = print_body(g, &m->body);
 	}
 	if (fine && putchar('\n') != EOF && fflush(stdout) == 0)
 		return true;
@@ -111,7 +149,8 @@ cmd_get(struct cli *c)
 		.count = 1,
 		.no_ack = cli_switch(c, "no-ack"),
 		.requeue = cli_switch(c, "requeue"),
-		.json = cli_switch(c, "json") };
+		.json = cli_switch(c, "json"),
+		.to_terminal = isatty(STDOUT_FILENO) == 1 };
 	const char *wait = cli_value(c, "wait");
 	int status;
 	bool fine;

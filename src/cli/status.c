@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * hermes status: one screen about a node. Exit status 0 only if it is healthy. */
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/http_client.h"
+#include "cli/text_safe.h"
 
 static json_t *
 at(json_t *o, const char *a, const char *b)
@@ -24,6 +27,24 @@ static long long
 number_at(json_t *o, const char *a, const char *b)
 {
 	return (long long)json_integer_value(at(o, a, b));
+}
+
+/* All texts in it: none of them speaks to the terminal. The library that read it has bounded the depth. */
+static void
+make_safe(json_t *j)
+{
+	const char *key;
+	json_t *one;
+	size_t i;
+
+	json_object_foreach(j, key, one) make_safe(one);
+	json_array_foreach(j, i, one) make_safe(one);
+	if (json_is_string(j)) {
+		char *safe = text_safe(json_string_value(j), json_string_length(j), NULL);
+
+		(void)json_string_set(j, safe);
+		free(safe);
+	}
 }
 
 static void
@@ -189,9 +210,10 @@ cmd_status(struct cli *c)
 		return rc;
 	}
 	if (cli_switch(c, "json")) {
-		(void)json_dumpf(o, stdout, JSON_INDENT(2));
+		(void)json_dumpf(o, stdout, JSON_INDENT(2) | text_safe_json(STDOUT_FILENO));
 		printf("\n");
 	} else {
+		make_safe(o);
 		print_status(o);
 	}
 	rc = json_is_true(at(at(o, "hermes", NULL), "healthy", NULL)) ? CLI_OK : CLI_FAILED;

@@ -2,16 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
 import os
-import pty
 import socket
-import subprocess
 import threading
 
 import pika
 import pytest
 
-from node import BINARY, SLOW, clean_env, hermes
-from shell import broker, cli, rows      # noqa: F401 (fixtures)
+from node import SLOW, hermes
+from shell import at_terminal, broker, cli, rows      # noqa: F401 (fixtures)
 
 ODD = "a/b?c#d e+f%2F&*ä中"        # a name that has to be encoded in a path
 
@@ -84,44 +82,18 @@ def test_passwords_come_from_many_places(broker, cli):
 
 def test_a_terminal_is_asked_and_shows_nothing(broker, cli):
     """And tables on it are aligned."""
-    def at_terminal(words, answers=()):
-        """The exit status and what the terminal shows."""
-        master, slave = pty.openpty()
-        process = subprocess.Popen([str(BINARY)] + words, stdin=slave, stdout=slave, stderr=slave,
-                                   env=clean_env({"HERMES_URL": broker.http_url}))
-        os.close(slave)
-        said = b""
-
-        def more(until):
-            nonlocal said
-            while until is None or until not in said:
-                try:
-                    piece = os.read(master, 65536)
-                except OSError:         # the other side is closed
-                    return
-                if not piece:
-                    return
-                said += piece
-
-        for prompt, answer in answers:
-            more(prompt)
-            os.write(master, answer)
-        more(None)
-        os.close(master)
-        return process.wait(30 * SLOW), said
-
     asked = [(b"New password: ", b"hidden\n"), (b"Once more: ", b"hidden\n")]
-    status, said = at_terminal(["user", "add", "typed", "--tags", "management"], asked)
+    status, said = at_terminal(broker, ["user", "add", "typed", "--tags", "management"], asked)
     assert status == 0 and b"made user 'typed'" in said and b"hidden" not in said
     cli("list", "vhosts", env={"HERMES_USER": "typed", "HERMES_PASSWORD": "hidden"})
-    status, said = at_terminal(["user", "passwd", "typed"], [asked[0], (b"Once more: ", b"other\n")])
+    status, said = at_terminal(broker, ["user", "passwd", "typed"], [asked[0], (b"Once more: ", b"other\n")])
     assert status == 1 and b"the two are not the same" in said
-    status, said = at_terminal(["user", "passwd", "typed"], [(b"New password: ", b"half\x03")])
+    status, said = at_terminal(broker, ["user", "passwd", "typed"], [(b"New password: ", b"half\x03")])
     assert status == 1 and b"no password was typed" in said and b"half" not in said
-    status, said = at_terminal(["list", "users"])
+    status, said = at_terminal(broker, ["list", "users"])
     assert status == 0 and b"name   tags\r\nadmin  administrator\r\n" in said
     cli("user", "set", "typed", "--tags", "\u009b31m\u202e,ü")
-    status, said = at_terminal(["list", "users", "--json", "--columns", "tags"])
+    status, said = at_terminal(broker, ["list", "users", "--json", "--columns", "tags"])
     assert status == 0 and b'"\\u009B31m\\u202E"' in said and said.isascii()
     cli("user", "delete", "typed")
 

@@ -1,8 +1,12 @@
 """Fixtures for tests of the commands: one node for a module, and the commands against it."""
 # SPDX-License-Identifier: Apache-2.0
+import os
+import pty
+import subprocess
+
 import pytest
 
-from node import Node, hermes
+from node import BINARY, SLOW, Node, clean_env, hermes
 
 
 @pytest.fixture(scope="module")
@@ -28,3 +32,30 @@ def rows(text):
     """The table as dictionaries by its header."""
     head, *lines = [line.split("\t") for line in text.splitlines()]
     return [dict(zip(head, line, strict=True)) for line in lines]
+
+
+def at_terminal(broker, words, answers=(), env=None):
+    """Runs hermes on a terminal and gives its answers to its prompts; the exit status and what the terminal shows."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen([str(BINARY)] + [str(w) for w in words], stdin=slave, stdout=slave, stderr=slave,
+                               env=clean_env({"HERMES_URL": broker.http_url, "HERMES_AMQP": broker.amqp_url, **(env or {})}))
+    os.close(slave)
+    said = b""
+
+    def more(until):
+        nonlocal said
+        while until is None or until not in said:
+            try:
+                piece = os.read(master, 65536)
+            except OSError:         # the other side is closed
+                return
+            if not piece:
+                return
+            said += piece
+
+    for prompt, answer in answers:
+        more(prompt)
+        os.write(master, answer)
+    more(None)
+    os.close(master)
+    return process.wait(30 * SLOW), said

@@ -1,0 +1,95 @@
+"""What others wrote does not speak to the terminal; what goes to a pipe is as it was."""
+# SPDX-License-Identifier: Apache-2.0
+import http.server
+import json
+import subprocess
+import threading
+
+import pytest
+
+from api import Api
+from node import BINARY, SLOW, clean_env, hermes
+from shell import at_terminal, broker      # noqa: F401 (fixtures)
+
+#: colour, title of the window, a C1 control, a bell, a turn of the line; and what is to stay
+EVIL = "\x1b[31mred\x1b]0;title\x07 \u009b2J \u202e\r\n\ttab ü 中 \\x1b"
+SHOWN = "\\x1b[31mred\\x1b]0;title\\x07 \\u009b2J \\u202e\\x0d\n\ttab ü 中 \\x1b\n"
+
+
+@pytest.fixture
+def message(broker):
+    conn = broker.pika()
+    ch = conn.channel()
+    ch.queue_declare("terminal", exclusive=False, auto_delete=False, durable=True)
+    ch.queue_purge("terminal")
+
+    def put(body, **kw):
+        ch.confirm_delivery()
+        ch.basic_publish("", "terminal", body)
+
+    yield put
+    conn.close()
+
+
+def test_a_body_on_a_terminal(broker, message):
+    message(EVIL.encode())
+    status, said = at_terminal(broker, ["get", "terminal"])
+    assert status == 0 and said.replace(b"\r\n", b"\n").expandtabs() == SHOWN.encode().expandtabs()
+    message(b"\xff\x00\x80" + EVIL.encode())
+    status, said = at_terminal(broker, ["get", "terminal"])
+    assert said.startswith(b"\\xff\\x00\\x80\\x1b[31mred")
+    message(b"")
+    assert at_terminal(broker, ["get", "terminal"]) == (0, b"\r\n")
+
+
+@pytest.mark.parametrize("before", [4093, 4094, 4095, 4096, 4097])
+def test_no_character_of_a_long_body_is_cut(broker, message, before):
+    body = "x" * before + "🐇" * 2000
+    message(body.encode())
+    status, said = at_terminal(broker, ["get", "terminal"])
+    assert said.decode().rstrip("\r\n") == body
+
+
+def test_a_body_in_json_on_a_terminal(broker, message):
+    message(EVIL.encode())
+    status, said = at_terminal(broker, ["get", "terminal", "--json"])
+    assert status == 0 and said.isascii() and b"\x1b" not in said
+    assert json.loads(said)["payload"] == EVIL
+
+
+def test_a_body_in_a_pipe_is_as_it_was(broker, message):
+    body = EVIL.encode() + bytes(range(256))
+    message(body)
+    done = subprocess.run([str(BINARY), "get", "terminal"], env=clean_env({"HERMES_AMQP": broker.amqp_url}),
+                          capture_output=True, timeout=30 * SLOW)
+    assert done.stdout == body + b"\n"
+
+
+def test_status_of_a_node_that_says_anything(broker):
+    overview = Api(broker).get("overview")
+    overview["node"] = overview["product_name"] = EVIL
+    overview["hermes"].update(healthy=False, problem=EVIL, alarms=[{"kind": EVIL}])
+    overview["listeners"] = [{"protocol": EVIL, "ip_address": "a\0b", "port": 1}]
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            body = json.dumps(overview).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args):
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = "http://127.0.0.1:%d" % server.server_address[1]
+        done = hermes("status", "--url", url)
+        assert at_terminal(broker, ["status", "--json", "--url", url])[1].isascii()
+        server.shutdown()
+    assert done.returncode == 1
+    for bad in "\x1b", "\x07", "\x9b", "\u202e", "\r", "\0":
+        assert bad not in done.stdout
+    assert done.stdout.startswith("node         \\x1b[31mred\\x1b]0;title\\x07 \\u009b2J \\u202e\\x0d\\x0a\\x09tab ü 中 \\x1b, not healthy")
+    assert "\\x1b[31mred" in done.stdout.split("\nalarms")[1] and "a\\x00b 1" in done.stdout
