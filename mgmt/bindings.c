@@ -9,6 +9,7 @@
 #include "broker/broker.h"
 #include "broker/permission.h"
 #include "broker/table.h"
+#include "broker/topic_permission.h"
 #include "broker/vhost.h"
 #include "mgmt/acting.h"
 #include "mgmt/binding_doc.h"
@@ -95,7 +96,7 @@ route_binding(struct request *r)
 /* ---- changes ---- */
 
 static const struct error *
-check_rights(const struct request *r, const struct ends *e, struct client *client)
+check_rights(const struct request *r, const struct ends *e, struct span key, struct client *client)
 {
 	const struct error *err;
 
@@ -104,14 +105,18 @@ check_rights(const struct request *r, const struct ends *e, struct client *clien
 		return error_make(
 		    E_ACCESS_REFUSED, "operation not permitted on the default exchange");
 	err = permission_check(client, PERM_WRITE, e->to_queue ? "queue" : "exchange", e->name);
-	return err != NULL ? err : permission_check(client, PERM_READ, "exchange", e->source_name);
+	if (err == NULL)
+		err = permission_check(client, PERM_READ, "exchange", e->source_name);
+	if (err == NULL)
+		err = topic_permission_check_name(client, TOPIC_READ, e->source_name, key);
+	return err;
 }
 
 static const struct error *
 make(const struct request *r, struct ends *e, struct span key, const struct table *arguments)
 {
 	struct client client;
-	const struct error *err = check_rights(r, e, &client);
+	const struct error *err = check_rights(r, e, key, &client);
 
 	if (err == NULL)
 		err = exchange_lookup(r->vhost, e->source_name, &e->source);
@@ -186,7 +191,7 @@ route_unbind(struct request *r)
 	if (!find_one(r, &e, &v, &b))
 		return;
 	durable = survives(&e);
-	err = check_rights(r, &e, &client);
+	err = check_rights(r, &e, b != NULL ? binding_key(b) : SPAN_LIT(""), &client);
 	if (err == NULL && e.to_queue)
 		err = queue_lookup(r->vhost, e.name, &client, &q);
 	if (err == NULL)

@@ -213,6 +213,26 @@ def test_open_connections(node):
     assert other.expect_connection_close(320).text == "CONNECTION_FORCED - vhost 'v' is deleted"
 
 
+def test_topic_rights_hold_for_bindings_over_http(node):
+    """As for queue.bind and exchange.bind: who may not read a key cannot have it sent to a queue of his own."""
+    n = node()
+    http = Http(n)
+    add_user(http, "reader", "/")
+    http.put("topic-permissions/%2F/reader", {"exchange": "amq.topic", "write": "", "read": "^mine"})
+    http.put("queues/%2F/q")
+    http.put("exchanges/%2F/x", {"type": "fanout"})
+    reader = Http(n, "reader", "pw-reader")
+    for end in "q/q", "e/x":
+        where = "bindings/%2F/e/amq.topic/" + end
+        assert reader.ask("POST", where, {"routing_key": "secret"})[0] == 401
+        assert http.get(where) == []
+        assert reader.ask("POST", where, {"routing_key": "mine"})[0] == 201
+        assert http.ask("POST", where, {"routing_key": "secret"})[0] == 201
+        assert reader.ask("DELETE", where + "/secret")[0] == 401
+        reader.delete(where + "/mine")
+        assert [b["routing_key"] for b in http.get(where)] == ["secret"]
+
+
 @pytest.mark.parametrize("kind, name, size", [
     ("sha256", "rabbit_password_hashing_sha256", 36), ("sha512", "rabbit_password_hashing_sha512", 68),
     ("pbkdf2", "hermes_password_hashing_pbkdf2_sha512", 84)])
