@@ -14,6 +14,8 @@
  * second case the connections that were silent longest are ended, so that a crowd that only sits there keeps
  * nobody else out for long.
  *
+ * The lengths of the pieces of a chunked body stand on lines that evhttp does not bound: framing.h does.
+ *
  * What evhttp cannot read it answers itself, with a page of HTML; on its way out that becomes JSON. */
 #include "mgmt/http.h"
 
@@ -36,6 +38,7 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "mgmt/framing.h"
 #include "net/listener.h"
 #include "net/loop.h"
 #include "net/transport.h"
@@ -56,6 +59,7 @@ struct http_conn {
 	uint64_t since_ms;       /* accepted, or the last complete request */
 	size_t input;            /* bytes that came since then */
 	size_t output;           /* bytes that the peer has not taken */
+	struct framing framing;  /* of all that came */
 	bool ended;              /* shut down by us */
 	bool answering;          /* the output is ours, not evhttp's */
 	bool deferred;           /* the answer comes later */
@@ -278,13 +282,51 @@ no_room_for_input(struct http *h, struct http_conn *c)
 	end(c);
 }
 
+/* The last n bytes of the input. False: evhttp must not go on with them. */
+static bool
+look_at_input(struct http_conn *c, struct evbuffer *in, size_t n)
+{
+	uint64_t unseen = framing_unseen(&c->framing);
+	struct evbuffer_ptr at;
+	struct evbuffer_iovec v[8];
+	bool ok = true;
+
+	if (unseen >= n) {
+		framing_skip(&c->framing, n);
+		return true;
+	}
+	while (ok && n > 0) {
+		size_t from = evbuffer_get_length(in) - n;
+		int pieces;
+
+		if (evbuffer_ptr_set(in, &at, from, EVBUFFER_PTR_SET) < 0)
+			return false;
+		pieces = evbuffer_peek(in, (ev_ssize_t)n, &at, v, COUNT_OF(v));
+		for (int i = 0; ok && n > 0 && i < pieces && i < (int)COUNT_OF(v); i++) {
+			size_t len = v[i].iov_len < n ? v[i].iov_len : n;
+
+			ok = framing_feed(&c->framing, v[i].iov_base, len);
+			n -= len;
+		}
+	}
+	return ok;
+}
+
 static void
-on_input(UNUSED struct evbuffer *in, const struct evbuffer_cb_info *info, void *arg)
+on_input(struct evbuffer *in, const struct evbuffer_cb_info *info, void *arg)
 {
 	struct http_conn *c = arg;
 
-	if (info->n_added == 0 || c->ended)
+	if (info->n_added == 0)
 		return;
+	if (!c->ended && !look_at_input(c, in, info->n_added)) {
+		c->http->stats.too_much_input++;
+		end(c);
+	}
+	if (c->ended) { /* what was under way: evhttp has nothing to look at any more */
+		(void)evbuffer_drain(in, evbuffer_get_length(in));
+		return;
+	}
 	set_input(c->http, c, c->input + info->n_added);
 	if (c->http->stats.input_large > HTTP_INPUT_LARGE && c->input > HTTP_INPUT_SMALL)
 		no_room_for_input(c->http, c);

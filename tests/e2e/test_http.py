@@ -1,5 +1,6 @@
 """Requests over HTTP whose answers come later: what is long is parsed and compressed elsewhere, what is to last is on disk."""
 # SPDX-License-Identifier: Apache-2.0
+import contextlib
 import gzip
 import http.client
 import json
@@ -106,6 +107,26 @@ def test_answers_that_nobody_reads(node):
     wait_for(answered, what="an answer")
     for sock in socks:
         sock.close()
+
+
+def test_a_line_without_end(node):
+    """Before a piece of a chunked body: the node neither keeps it nor looks for its end again and again."""
+    this = node()
+    head = b"PUT /api/vhosts/chunks HTTP/1.1\r\nAuthorization: %s\r\nTransfer-Encoding: chunked\r\n\r\n"
+    head %= LOGIN["Authorization"].encode()
+    with socket.create_connection(("127.0.0.1", this.management_port), timeout=10 * SLOW) as sock:
+        sock.sendall(head + b"2\r\n{}\r\n0\r\n\r\n" + head + b"1\r\n{\r\n1\r\n}\r\n0\r\nX: y\r\n\r\n")
+        said = b""
+        while said.count(b"\r\n\r\n") < 2:
+            said += sock.recv(4096)
+        assert b" 201 " in said and b" 204 " in said
+        with contextlib.suppress(ConnectionError):
+            sock.sendall(head + b"2\r\n{}\r\n")
+            for _ in range(100):
+                sock.sendall(b"0" * 65536)
+            assert sock.recv(1) == b""
+    assert this.overview()["hermes"]["process"]["http_too_much_input"] == 1
+    assert ask(this, "GET", "/api/vhosts/chunks")[0] == 200
 
 
 def test_a_million_values(node):
