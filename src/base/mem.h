@@ -49,7 +49,7 @@ enum mem_kind {
 	MEM_CONTENT, /* content that is still coming in */
 	MEM_OUTPUT,  /* output chunks that wait for sockets */
 	MEM_INPUT,   /* incomplete frames and frames of parked channels */
-	MEM_TOPOLOGY, /* what clients declared: queues, exchanges, bindings, consumers */
+	MEM_TOPOLOGY, /* what clients declared: queues, exchanges, bindings, consumers; what operators made */
 	MEM_JOURNAL,  /* records that are not written yet */
 	MEM_WINDOWS,  /* keys that deduplication remembers */
 	MEM_SAMPLES,  /* what counters were a while ago, for rates (broker/series) */

@@ -59,7 +59,8 @@ memory_check_topology(const struct memory *m, const char *what, struct span name
 	if (m->limit == 0 || mem_held[MEM_TOPOLOGY] < m->limit / 2)
 		return NULL;
 	return error_make(E_PRECONDITION_FAILED,
-	    "cannot %s '%.*s' in vhost '%s': queues, exchanges, bindings and consumers take half "
-	    "of memory.limit",
-	    what, SPAN_FMT(name), vhost);
+	    "cannot %s '%.*s'%s%s%s: queues, exchanges, bindings and consumers take half of "
+	    "memory.limit",
+	    what, SPAN_FMT(name), vhost != NULL ? " in vhost '" : "", vhost != NULL ? vhost : "",
+	    vhost != NULL ? "'" : "");
 }

@@ -42,7 +42,8 @@ memory_spills(const struct memory *m)
 }
 
 /* Is there room for one more queue, exchange, binding or consumer? They may take half of the limit: nothing drains them,
- * and whoever comes to drain queues while messages fill the node has to get his. 406 "cannot WHAT 'NAME' in vhost ...". */
+ * and whoever comes to drain queues while messages fill the node has to get his. The same of what operators make. 406
+ * "cannot WHAT 'NAME' in vhost ..."; vhost NULL: it is in none. */
 const struct error *memory_check_topology(const struct memory *m, const char *what, struct span name, const char *vhost)
     MUSTUSE;
 

@@ -120,7 +120,7 @@ parameter_set(struct broker *b, struct vhost *vh, struct span component, struct 
 		    "there are %d parameters, more are not allowed", PARAMETERS_MAX);
 	if (e == NULL)
 		e = memory_check_topology(
-		    &b->memory, "set parameter", name, vh != NULL ? vh->name : "");
+		    &b->memory, "set parameter", name, vh != NULL ? vh->name : NULL);
 	if (e != NULL)
 		return e;
 	persist_parameter(parameter_restore(b, vh, component, name, value, ++b->next_id));

@@ -91,6 +91,18 @@ pattern_free(struct pattern **pp)
 	*pp = NULL;
 }
 
+size_t
+pattern_size(const struct pattern *p)
+{
+	size_t n = 0;
+
+	if (p == NULL)
+		return 0;
+	if (p->code != NULL)
+		(void)pcre2_pattern_info(p->code, PCRE2_INFO_SIZE, &n);
+	return sizeof *p + n;
+}
+
 enum pattern_result
 pattern_match(const struct pattern *p, struct span subject, uint32_t most, uint32_t *took)
 {

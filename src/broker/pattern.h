@@ -26,6 +26,7 @@ struct pattern;
  * terminating ] for character class at byte 1"). ".*" is not even run. */
 struct pattern *pattern_new(struct span text, char *why, size_t n) MUSTUSE;
 void pattern_free(struct pattern **pp);
+size_t pattern_size(const struct pattern *p);	/* bytes; NULL: 0 */
 
 enum pattern_result { PATTERN_NO, PATTERN_YES, PATTERN_TOO_LONG };
 

@@ -30,33 +30,9 @@ free_permission(struct permission *p)
 {
 	HASH_DEL(p->user->permissions, p);
 	LIST_REMOVE(p, vhost_link);
-	for (int i = 0; i < PERM_KINDS; i++) {
-		pattern_free(&p->pattern[i]);
-		free(p->text[i]);
-	}
+	permission_patterns_free(p->pattern, p->text, PERM_KINDS);
+	mem_sub(MEM_TOPOLOGY, sizeof *p);
 	free(p);
-}
-
-/* p gets these patterns, or the refusal says which of them is none. */
-static const struct error *
-fill(struct permission *p, const char *const text[PERM_KINDS])
-{
-	struct pattern *made[PERM_KINDS] = { NULL };
-	const struct error *e = NULL;
-
-	for (int i = 0; i < PERM_KINDS && e == NULL; i++)
-		e = permission_pattern_new(span_str(text[i]), span_str(text[i]), &made[i]);
-	for (int i = 0; i < PERM_KINDS; i++) {
-		if (e != NULL) {
-			pattern_free(&made[i]);
-			continue;
-		}
-		pattern_free(&p->pattern[i]);
-		p->pattern[i] = made[i];
-		free(p->text[i]);
-		p->text[i] = xstrdup(text[i]);
-	}
-	return e;
 }
 
 const struct error *
@@ -69,13 +45,14 @@ permission_restore(
 
 	if (is_new) {
 		p = xcalloc(1, sizeof *p);
+		mem_add(MEM_TOPOLOGY, sizeof *p);
 		p->user = u;
 		p->vhost = vh;
 		p->id = id;
 		HASH_ADD_PTR(u->permissions, vhost, p);
 		LIST_INSERT_HEAD(&vh->permissions, p, vhost_link);
 	}
-	e = fill(p, text);
+	e = permission_patterns_set(p->pattern, p->text, text, PERM_KINDS, NULL);
 	if (e != NULL && is_new)
 		free_permission(p);
 	return e;
@@ -88,8 +65,13 @@ permission_set(
 	const char *const text[PERM_KINDS] = {
 		[PERM_CONFIGURE] = configure, [PERM_WRITE] = write, [PERM_READ] = read
 	};
-	const struct error *e = permission_restore(u, vh, text, vh->broker->next_id + 1);
+	const struct error *e = NULL;
 
+	if (permission_find(u, vh) == NULL)
+		e = memory_check_topology(
+		    &vh->broker->memory, "set permissions of", span_str(u->name), vh->name);
+	if (e == NULL)
+		e = permission_restore(u, vh, text, vh->broker->next_id + 1);
 	if (e != NULL)
 		return e;
 	vh->broker->next_id++;

@@ -8,14 +8,24 @@
 
 #include "base/attr.h"
 #include "base/bytes.h"
-#include "broker/error.h"
 
 struct broker;
+struct error;
 struct pattern;
 struct user;
 
-/* *out NULL: it matches no name. given: the text as somebody wrote it, for the refusal. */
-const struct error *permission_pattern_new(struct span text, struct span given, struct pattern **out) MUSTUSE;
+enum { PERMISSION_PATTERNS_MAX = 4 };
+
+/* n texts (n <= PERMISSION_PATTERNS_MAX), as given, become the owner's: text[i], and pattern[i], NULL where it matches no
+ * name. Counted as MEM_TOPOLOGY. `variables` not NULL: {username} and {vhost} stand for these names, taken literally. NULL,
+ * or the refusal for one that is no pattern: nothing has changed then. */
+struct pattern_variables {
+	const char *username, *vhost;
+};
+const struct error *permission_patterns_set(struct pattern **pattern, char **text, const char *const *given, unsigned n,
+    const struct pattern_variables *variables) MUSTUSE;
+void permission_patterns_free(struct pattern **pattern, char **text, unsigned n);
+
 /* What it costs is counted in b->work. */
 bool permission_pattern_allows(struct broker *b, const struct pattern *p, const struct user *u, struct span name)
     MUSTUSE;

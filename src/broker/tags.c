@@ -8,6 +8,16 @@
 #include "base/mem.h"
 #include "broker/name.h"
 
+static size_t
+size_of(const struct tags *t)
+{
+	size_t n = t->count * sizeof *t->item;
+
+	for (uint32_t i = 0; i < t->count; i++)
+		n += strlen(t->item[i]) + 1;
+	return n;
+}
+
 const struct error *
 tags_set(struct tags *t, const struct span *item, uint32_t count)
 {
@@ -24,6 +34,7 @@ tags_set(struct tags *t, const struct span *item, uint32_t count)
 		made.item = xcalloc(count, sizeof *made.item);
 	for (uint32_t i = 0; i < count; i++)
 		made.item[i] = xstrndup(SPAN_CHARS(item[i]), item[i].n);
+	mem_add(MEM_TOPOLOGY, size_of(&made));
 	tags_fini(t);
 	*t = made;
 	return NULL;
@@ -32,6 +43,7 @@ tags_set(struct tags *t, const struct span *item, uint32_t count)
 void
 tags_fini(struct tags *t)
 {
+	mem_sub(MEM_TOPOLOGY, size_of(t));
 	for (uint32_t i = 0; i < t->count; i++)
 		free(t->item[i]);
 	free(t->item);

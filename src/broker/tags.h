@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The tags of a user or a vhost: texts in the order in which they were given. */
+ * The tags of a user or a vhost: texts in the order in which they were given. Counted as MEM_TOPOLOGY. */
 #ifndef BROKER_TAGS_H
 #define BROKER_TAGS_H
 

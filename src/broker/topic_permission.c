@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Topic permissions: see the header. The variables of a pattern are the same for as long as it stands, so they are put in
- * once, when it is set. */
+ * Topic permissions: see the header. */
 #include "broker/topic_permission.h"
 
 #include <stdlib.h>
@@ -27,87 +26,12 @@ topic_permission_find(const struct user *u, const struct vhost *vh, struct span 
 	return p;
 }
 
-/* ---- patterns ---- */
-
-/* In place of a name whatever in it means something to a pattern is escaped; bytes of UTF-8 mean nothing. */
-static size_t
-put_literally(char *to, const char *name)
-{
-	size_t n = 0;
-
-	for (; *name != '\0'; name++) {
-		if ((unsigned char)*name < 0x80 && strchr("\\^$.[]|()?*+{}-#&~/,:=!<> \t\n", *name))
-			to[n++] = '\\';
-		to[n++] = *name;
-	}
-	return n;
-}
-
-/* The pattern with its variables replaced: owned by the caller. */
-static char *
-expand(const char *text, const struct user *u, const struct vhost *vh, size_t *n)
-{
-	const struct {
-		const char *variable, *value;
-	} values[] = { { "{username}", u->name }, { "{vhost}", vh->name } };
-	/* "{vhost}" is the shortest of them, a name twice as long when it is escaped. */
-	size_t longest = 2 * NAME_BYTES_MAX, most = strlen(text) / strlen("{vhost}") + 1;
-	char *out = xmalloc(strlen(text) + most * longest + 1);
-
-	*n = 0;
-	while (*text != '\0') {
-		size_t i = 0;
-
-		while (i < COUNT_OF(values) &&
-		       strncmp(text, values[i].variable, strlen(values[i].variable)) != 0)
-			i++;
-		if (i == COUNT_OF(values)) {
-			out[(*n)++] = *text++;
-			continue;
-		}
-		*n += put_literally(out + *n, values[i].value);
-		text += strlen(values[i].variable);
-	}
-	return out;
-}
-
-static const struct error *
-make(struct pattern **out, const char *text, const struct user *u, const struct vhost *vh)
-{
-	const struct error *e;
-	size_t n;
-	char *expanded;
-
-	if (strlen(text) > PATTERN_LEN_MAX)
-		return error_make(
-		    E_PRECONDITION_FAILED, "a pattern is longer than %d bytes", PATTERN_LEN_MAX);
-	expanded = expand(text, u, vh, &n);
-	e = permission_pattern_new(span_of(expanded, n), span_str(text), out);
-	free(expanded);
-	return e;
-}
-
 /* ---- set, clear ---- */
 
-static const struct error *
-fill(struct topic_permission *p, const char *const text[TOPIC_RIGHTS])
+static size_t
+size_of(const struct topic_permission *p)
 {
-	struct pattern *made[TOPIC_RIGHTS] = { NULL };
-	const struct error *e = NULL;
-
-	for (int i = 0; i < TOPIC_RIGHTS && e == NULL; i++)
-		e = make(&made[i], text[i], p->user, p->vhost);
-	for (int i = 0; i < TOPIC_RIGHTS; i++) {
-		if (e != NULL) {
-			pattern_free(&made[i]);
-			continue;
-		}
-		pattern_free(&p->pattern[i]);
-		p->pattern[i] = made[i];
-		free(p->text[i]);
-		p->text[i] = xstrdup(text[i]);
-	}
-	return e;
+	return sizeof *p + strlen(p->exchange) + 1;
 }
 
 static void
@@ -119,10 +43,8 @@ free_one(struct topic_permission *p)
 		at = &(*at)->next;
 	*at = p->next;
 	LIST_REMOVE(p, vhost_link);
-	for (int i = 0; i < TOPIC_RIGHTS; i++) {
-		pattern_free(&p->pattern[i]);
-		free(p->text[i]);
-	}
+	permission_patterns_free(p->pattern, p->text, TOPIC_RIGHTS);
+	mem_sub(MEM_TOPOLOGY, size_of(p));
 	free(p->exchange);
 	free(p);
 }
@@ -131,6 +53,7 @@ const struct error *
 topic_permission_restore(struct user *u, struct vhost *vh, struct span exchange,
     const char *const text[TOPIC_RIGHTS], uint64_t id)
 {
+	const struct pattern_variables names = { .username = u->name, .vhost = vh->name };
 	struct topic_permission *p = topic_permission_find(u, vh, exchange), **at;
 	bool is_new = p == NULL;
 	const struct error *e;
@@ -141,13 +64,14 @@ topic_permission_restore(struct user *u, struct vhost *vh, struct span exchange,
 		p->vhost = vh;
 		p->id = id;
 		p->exchange = xstrndup(SPAN_CHARS(exchange), exchange.n);
+		mem_add(MEM_TOPOLOGY, size_of(p));
 		for (at = &u->topic_permissions; *at != NULL && (*at)->id < id;)
 			at = &(*at)->next;
 		p->next = *at;
 		*at = p;
 		LIST_INSERT_HEAD(&vh->topic_permissions, p, vhost_link);
 	}
-	e = fill(p, text);
+	e = permission_patterns_set(p->pattern, p->text, text, TOPIC_RIGHTS, &names);
 	if (e != NULL && is_new)
 		free_one(p);
 	return e;
@@ -167,6 +91,9 @@ topic_permission_set(struct user *u, struct vhost *vh, struct span exchange, con
 	if (e == NULL && is_new && n >= TOPIC_PERMISSIONS_MAX)
 		e = error_make(E_PRECONDITION_FAILED,
 		    "user '%s' has %u topic permissions, more are not allowed", u->name, n);
+	if (e == NULL && is_new)
+		e = memory_check_topology(
+		    &vh->broker->memory, "set topic permissions of", span_str(u->name), vh->name);
 	if (e == NULL)
 		e = topic_permission_restore(u, vh, exchange, text, vh->broker->next_id + 1);
 	if (e != NULL)

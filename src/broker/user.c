@@ -48,6 +48,13 @@ read_tags(struct user *u)
 			u->tags |= known_tags[i].tag;
 }
 
+/* Bytes of a user without tags and rights, which count themselves; MEM_TOPOLOGY. */
+static size_t
+size_of(const struct user *u)
+{
+	return sizeof *u + strlen(u->name) + 1;
+}
+
 struct user *
 user_make(struct broker *b, struct span name, uint64_t id)
 {
@@ -56,6 +63,7 @@ user_make(struct broker *b, struct span name, uint64_t id)
 	u->broker = b;
 	u->id = id;
 	u->name = xstrndup(SPAN_CHARS(name), name.n);
+	mem_add(MEM_TOPOLOGY, size_of(u));
 	HASH_ADD_KEYPTR(hh, b->users, u->name, name.n, u);
 	return u;
 }
@@ -89,6 +97,8 @@ make_or_change(struct broker *b, const struct user_spec *spec, bool is_default, 
 	if (e == NULL && is_new && HASH_COUNT(b->users) >= USERS_MAX)
 		e = error_make(
 		    E_PRECONDITION_FAILED, "there are %d users, more are not allowed", USERS_MAX);
+	if (e == NULL && is_new)
+		e = memory_check_topology(&b->memory, "make user", spec->name, NULL);
 	if (e != NULL)
 		return e;
 	if (is_new)
@@ -126,6 +136,7 @@ free_user(struct user *u)
 	permissions_free(u);
 	topic_permissions_free(u);
 	tags_fini(&u->tag_list);
+	mem_sub(MEM_TOPOLOGY, size_of(u));
 	explicit_bzero(&u->password, sizeof u->password);
 	free(u->name);
 	free(u);

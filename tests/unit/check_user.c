@@ -7,6 +7,7 @@
 
 #include "base/worker.h"
 #include "broker/login.h"
+#include "broker/permission.h"
 #include "broker/topic_permission.h"
 #include "queue_world.h"
 #include "tests/unit/user_world.h"
@@ -389,6 +390,43 @@ START_TEST(hash_of_a_new_password)
 }
 END_TEST
 
+/* What operators make takes memory as what clients declare does, is counted until it is gone, and stops at the same bound;
+ * what is there can still be changed. */
+START_TEST(is_counted_and_bounded)
+{
+	struct broker *b = w.broker;
+	uint64_t before, with_user, with_right, with_longer;
+	struct vhost *other_vhost = vhost_add(b, "other");
+	struct user *u;
+	struct user_spec other = { .name = SPAN_LIT("v") }, same = { .name = SPAN_LIT("u") };
+
+	before = mem_held[MEM_TOPOLOGY];
+	u = user_add(b, "u", "p", "management", false);
+	with_user = mem_held[MEM_TOPOLOGY];
+	ck_assert_uint_ge(with_user, before + sizeof *u + sizeof "management");
+	ck_assert_ptr_null(permission_set(u, w.vhost, "^a", ".*", ""));
+	with_right = mem_held[MEM_TOPOLOGY];
+	ck_assert_uint_gt(with_right, with_user + sizeof(struct permission));
+	ck_assert_ptr_null(permission_set(u, w.vhost, "^a(b|c|d){2,3}", ".*", ""));
+	with_longer = mem_held[MEM_TOPOLOGY];
+	ck_assert_uint_gt(with_longer, with_right);
+	ck_assert_ptr_null(topic_permission_set(u, w.vhost, SPAN_LIT("x"), "^a", "^b", NULL));
+	ck_assert_uint_gt(mem_held[MEM_TOPOLOGY], with_longer + sizeof(struct topic_permission));
+
+	b->memory.limit = 2;
+	ck_assert_ptr_nonnull(user_set(b, &other, NULL));
+	ck_assert_ptr_nonnull(permission_set(u, other_vhost, "", "", ""));
+	ck_assert_ptr_nonnull(topic_permission_set(u, w.vhost, SPAN_LIT("y"), "", "", NULL));
+	ck_assert_ptr_null(user_set(b, &same, NULL));
+	ck_assert_ptr_null(permission_set(u, w.vhost, ".*", ".*", ".*"));
+	ck_assert_ptr_null(topic_permission_set(u, w.vhost, SPAN_LIT("x"), "", "", NULL));
+	b->memory.limit = 0;
+
+	user_clear(u);
+	ck_assert_uint_eq(mem_held[MEM_TOPOLOGY], before);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -411,6 +449,7 @@ main(void)
 	tcase_add_test(t, guesses_are_limited);
 	tcase_add_test(t, waiting_is_bounded);
 	tcase_add_loop_test(t, hash_of_a_new_password, 0, 3);
+	tcase_add_test(t, is_counted_and_bounded);
 	suite_add_tcase(s, t);
 	srunner_run_all(r, CK_ENV);
 	failed = srunner_ntests_failed(r);
