@@ -285,7 +285,7 @@ write_binding(struct definitions_export *x, const struct key *k)
 	    s != NULL ? binding_find_id(series_object(s), k->hash, k->id) : NULL;
 	struct json_out *o = &x->out;
 
-	if (b == NULL)
+	if (b == NULL || !is_wanted(x, b->source->vhost))
 		return;
 	out_begin(o, '{');
 	OUT_SPAN(o, "source", span_of(b->source->name, b->source->name_len));

@@ -125,11 +125,19 @@ count_own(const struct totals *t, const struct user *u)
 	return n;
 }
 
+/* What still lies in vhosts that were deleted is not to be seen any more. */
 static struct objects
-count_all(const struct broker_stats *s)
+count_all(const struct broker *b)
 {
-	return (
-	    struct objects){ s->channels, s->connections, s->consumers, s->exchanges, s->queues };
+	const struct broker_stats *s = &b->stats;
+	struct objects n = { s->channels, s->connections, s->consumers, s->exchanges, s->queues };
+	const struct vhost *vh;
+
+	TAILQ_FOREACH (vh, &b->gone_vhosts, gone_link) {
+		n.queues -= vh->queues_by_name.count;
+		n.exchanges -= HASH_COUNT(vh->exchanges);
+	}
+	return n;
 }
 
 static void
@@ -173,7 +181,7 @@ write(struct totals *t, const struct user *u)
 	if (out_key(&o, "queue_totals"))
 		put_queue_totals(t);
 	if (out_key(&o, "object_totals"))
-		put_objects(&o, t->whole ? count_all(&t->b->stats) : count_own(t, u));
+		put_objects(&o, t->whole ? count_all(t->b) : count_own(t, u));
 	out_end(&o, '}');
 	j = json_loadb(o.p, o.n, 0, NULL);
 	json_out_fini(&o);
