@@ -6,6 +6,16 @@
 
 #include <stdint.h>
 
+/* What goes out: of the node, a queue, a channel, a vhost. */
+#define DELIVERY_STATS(X)                                                                         \
+	X(deliver, COUNTER, "messages delivered to consumers that acknowledge")                   \
+	X(deliver_no_ack, COUNTER, "messages delivered to consumers that do not acknowledge")     \
+	X(get, COUNTER, "messages got with basic.get, to be acknowledged")                        \
+	X(get_no_ack, COUNTER, "messages got with basic.get without acknowledgement")             \
+	X(get_empty, COUNTER, "basic.get on an empty queue")                                      \
+	X(ack, COUNTER, "messages acknowledged")                                                  \
+	X(redeliver, COUNTER, "messages delivered again")
+
 /* Of the node. Names follow RabbitMQ's message_stats where it has the thing. */
 #define BROKER_STATS(X)                                                                           \
 	X(publish, COUNTER, "messages published by clients")                                      \
@@ -15,13 +25,7 @@
 	X(confirm_wait_us, COUNTER, "microseconds that they waited, added up")                    \
 	X(return_unroutable, COUNTER, "mandatory messages returned because no queue took them")   \
 	X(drop_unroutable, COUNTER, "messages dropped because no queue took them")                \
-	X(deliver, COUNTER, "messages delivered to consumers that acknowledge")                   \
-	X(deliver_no_ack, COUNTER, "messages delivered to consumers that do not acknowledge")     \
-	X(get, COUNTER, "messages got with basic.get, to be acknowledged")                        \
-	X(get_no_ack, COUNTER, "messages got with basic.get without acknowledgement")             \
-	X(get_empty, COUNTER, "basic.get on an empty queue")                                      \
-	X(ack, COUNTER, "messages acknowledged")                                                  \
-	X(redeliver, COUNTER, "messages delivered again")                                         \
+	DELIVERY_STATS(X)                                                                         \
 	X(requeue, COUNTER, "messages returned to their queue")                                   \
 	X(reject, COUNTER, "messages rejected without requeue")                                   \
 	X(expired, COUNTER, "messages dropped at their expiry")                                   \
@@ -76,13 +80,7 @@
 /* Of a queue. */
 #define QUEUE_STATS(X)                                                                            \
 	X(publish, COUNTER, "messages that came in")                                              \
-	X(deliver, COUNTER, "messages delivered to consumers that acknowledge")                   \
-	X(deliver_no_ack, COUNTER, "messages delivered to consumers that do not acknowledge")     \
-	X(get, COUNTER, "messages got with basic.get, to be acknowledged")                        \
-	X(get_no_ack, COUNTER, "messages got with basic.get without acknowledgement")             \
-	X(get_empty, COUNTER, "basic.get while it was empty")                                     \
-	X(ack, COUNTER, "messages acknowledged")                                                  \
-	X(redeliver, COUNTER, "messages delivered again")                                         \
+	DELIVERY_STATS(X)                                                                         \
 	X(expired, COUNTER, "messages dropped at their expiry")                                   \
 	X(retained_out, COUNTER, "messages dropped at the end of the retention time")             \
 	X(dropped_maxlen, COUNTER, "messages dropped because the queue held too many")            \
@@ -96,13 +94,7 @@
 	X(confirm, COUNTER, "messages confirmed")                                                 \
 	X(return_unroutable, COUNTER, "mandatory messages returned because no queue took them")   \
 	X(drop_unroutable, COUNTER, "messages dropped because no queue took them")                \
-	X(deliver, COUNTER, "messages delivered to consumers that acknowledge")                   \
-	X(deliver_no_ack, COUNTER, "messages delivered to consumers that do not acknowledge")     \
-	X(get, COUNTER, "messages got with basic.get, to be acknowledged")                        \
-	X(get_no_ack, COUNTER, "messages got with basic.get without acknowledgement")             \
-	X(get_empty, COUNTER, "basic.get on an empty queue")                                      \
-	X(ack, COUNTER, "messages acknowledged")                                                  \
-	X(redeliver, COUNTER, "messages delivered again")
+	DELIVERY_STATS(X)
 
 /* Of an exchange: by the exchange that clients named, not those that a binding or an alternate led to. */
 #define EXCHANGE_STATS(X)                                                                         \
