@@ -220,7 +220,7 @@ struct found {
 	struct span state; /* good until store_linked() */
 };
 
-struct access_link {
+struct found_list {
 	struct broker *b;
 	struct found *found; /* owned: all of a kind, ascending */
 	size_t n, cap;
@@ -229,7 +229,7 @@ struct access_link {
 static void
 collect(void *arg, uint64_t id, struct span state)
 {
-	struct access_link *l = arg;
+	struct found_list *l = arg;
 
 	if (l->n == l->cap) {
 		l->cap = l->cap > 0 ? l->cap * 2 : 64;
@@ -240,53 +240,62 @@ collect(void *arg, uint64_t id, struct span state)
 		l->b->next_id = id;
 }
 
-/* LINK_WITH_VHOST: it was in a vhost whose deletion the end of the process cut short, and goes with it. */
-enum linked { LINK_BROKEN, LINKED, LINK_WITH_VHOST };
-typedef enum linked link_fn(struct broker *b, uint64_t id, struct span state);
+static const char unusable[] = "it cannot be read, or what it belongs to is gone";
+/* The end of the process cut its vhost's deletion short: it goes with that, which is no news. */
+static const char with_vhost[] = "its vhost is being deleted";
 
-/* The newest first, as persist_link.c does. Returns how many there were. */
-static size_t
-link_kind(struct broker *b, enum object_kind kind, const char *what, link_fn *f)
+/* As operators know it. */
+static struct span
+name_of(struct span state)
 {
-	struct access_link l = { .b = b };
+	struct span name = { NULL, 0 };
+
+	if (!definition_find(state, DEF_NAME, &name) && !definition_find(state, DEF_KEY, &name))
+		(void)definition_find(state, DEF_USER, &name);
+	return name;
+}
+
+void
+persist_link_kind(struct broker *b, enum object_kind kind, const char *what, persist_link_fn *f)
+{
+	struct found_list l = { .b = b };
 
 	store_each_object(b->store, kind, collect, &l);
 	for (size_t i = l.n; i-- > 0;) {
-		enum linked linked = f(b, l.found[i].id, l.found[i].state);
+		struct span state = l.found[i].state;
+		const char *why = f(b, l.found[i].id, state);
 
-		if (linked == LINKED)
+		if (why == NULL)
 			continue;
-		log_line(linked == LINK_BROKEN ? LOG_ERROR : LOG_DEBUG, NULL,
-		    "%s %llu is left out: %s", what, (unsigned long long)l.found[i].id,
-		    linked == LINK_BROKEN ? "it cannot be read, or what it belongs to is gone"
-		                          : "its vhost is being deleted");
+		log_line(why == with_vhost ? LOG_DEBUG : LOG_ERROR, NULL,
+		    "%s '%.*s' (%llu) is left out: %s", what, SPAN_FMT(name_of(state)),
+		    (unsigned long long)l.found[i].id, why);
 		store_gone(b->store, kind, l.found[i].id);
 	}
 	free(l.found);
-	return l.n;
 }
 
 /* The live vhost that the state names; NULL: none, and *why says what that means. */
 static struct vhost *
-vhost_of(const struct broker *b, struct span state, enum linked *why)
+vhost_of(const struct broker *b, struct span state, const char **why)
 {
 	uint64_t id = definition_number(state, DEF_VHOST_ID);
 	const struct vhost *old;
 	struct vhost *vh = NULL;
 	struct span name;
 
-	*why = LINK_BROKEN;
+	*why = unusable;
 	if (definition_name(state, DEF_VHOST, &name))
 		vh = vhost_find(b, name);
 	if (vh != NULL && vh->id == id)
 		return vh;
 	TAILQ_FOREACH (old, &b->gone_vhosts, gone_link)
 		if (old->id == id)
-			*why = LINK_WITH_VHOST;
+			*why = with_vhost;
 	return NULL;
 }
 
-static enum linked
+static const char *
 link_vhost(struct broker *b, uint64_t id, struct span state)
 {
 	uint64_t flags = definition_number(state, DEF_FLAGS);
@@ -301,22 +310,22 @@ link_vhost(struct broker *b, uint64_t id, struct span state)
 	char *text;
 
 	if (!definition_name(state, DEF_NAME, &name) || name.n == 0)
-		return LINK_BROKEN;
+		return unusable;
 	text = xstrndup(SPAN_CHARS(name), name.n);
 	vh = (flags & DEF_DELETED) != 0 ? vhost_restore_gone(b, text, id)
 	                                : vhost_restore(b, text, id);
 	free(text);
 	if (vh == NULL)
-		return LINK_BROKEN;
+		return unusable;
 	vh->since = definition_number(state, DEF_SINCE);
 	read_limits(state, vh->limit, VHOST_LIMITS);
 	e = vhost_fill(vh, &spec);
 	if (e != NULL)
 		log_error("what is said of vhost '%s' cannot be read: %s", vh->name, e->text);
-	return LINKED;
+	return NULL;
 }
 
-static enum linked
+static const char *
 link_user(struct broker *b, uint64_t id, struct span state)
 {
 	uint64_t flags = definition_number(state, DEF_FLAGS);
@@ -333,23 +342,23 @@ link_user(struct broker *b, uint64_t id, struct span state)
 	if (!definition_name(state, DEF_NAME, &name) || name.n == 0 || kind >= PASSWORD_KINDS ||
 	    !password_from(&password, (enum password_kind)kind, read_text(state, DEF_PASSWORD)) ||
 	    user_find(b, name) != NULL)
-		return LINK_BROKEN;
+		return unusable;
 	u = user_make(b, name, id);
 	if (user_fill(u, &spec) != NULL) {
 		user_drop(u);
-		return LINK_BROKEN;
+		return unusable;
 	}
 	u->is_default = (flags & DEF_DEFAULT) != 0;
 	read_limits(state, u->limit, USER_LIMITS);
-	return LINKED;
+	return NULL;
 }
 
-static enum linked
+static const char *
 link_permission(struct broker *b, uint64_t id, struct span state)
 {
 	struct span name, exchange;
 	struct user *u = NULL;
-	enum linked why;
+	const char *why;
 	struct vhost *vh = vhost_of(b, state, &why);
 	char *text[PERM_KINDS];
 	const struct error *e;
@@ -359,7 +368,7 @@ link_permission(struct broker *b, uint64_t id, struct span state)
 	if (definition_name(state, DEF_USER, &name))
 		u = user_find(b, name);
 	if (u == NULL || u->id != definition_number(state, DEF_USER_ID))
-		return LINK_BROKEN;
+		return unusable;
 	text[PERM_CONFIGURE] = read_chars(state, DEF_CONFIGURE);
 	text[PERM_WRITE] = read_chars(state, DEF_WRITE);
 	text[PERM_READ] = read_chars(state, DEF_READ);
@@ -372,27 +381,27 @@ link_permission(struct broker *b, uint64_t id, struct span state)
 		e = permission_restore(u, vh, (const char *const *)text, id);
 	for (int i = 0; i < PERM_KINDS; i++)
 		free(text[i]);
-	return e == NULL ? LINKED : LINK_BROKEN;
+	return e == NULL ? NULL : e->text;
 }
 
-static enum linked
+static const char *
 link_parameter(struct broker *b, uint64_t id, struct span state)
 {
 	struct span name, vhost, component = SPAN_LIT("");
 	struct vhost *vh = NULL;
-	enum linked why;
+	const char *why;
 
 	if (!definition_name(state, DEF_NAME, &name) || name.n == 0)
-		return LINK_BROKEN;
+		return unusable;
 	if (definition_name(state, DEF_VHOST, &vhost)) {
 		vh = vhost_of(b, state, &why);
 		if (vh == NULL)
 			return why;
 		if (!definition_name(state, DEF_COMPONENT, &component))
-			return LINK_BROKEN;
+			return unusable;
 	}
 	(void)parameter_restore(b, vh, component, name, read_text(state, DEF_VALUE), id);
-	return LINKED;
+	return NULL;
 }
 
 /* The vhost that a new broker made for itself. Versions that kept no accounts did not keep it either: what is in the store
@@ -429,7 +438,7 @@ persist_link_vhosts(struct broker *b)
 	users_free(b);
 	while (b->vhosts != NULL)
 		vhost_drop(b->vhosts);
-	(void)link_kind(b, OBJECT_VHOST, "vhost", link_vhost);
+	persist_link_kind(b, OBJECT_VHOST, "vhost", link_vhost);
 	if (!has_users)
 		keep_first_vhost(b, first);
 	free(first);
@@ -461,9 +470,9 @@ sort_all(struct broker *b)
 void
 persist_link_access(struct broker *b)
 {
-	(void)link_kind(b, OBJECT_PARAMETER, "parameter", link_parameter);
-	(void)link_kind(b, OBJECT_USER, "user", link_user);
-	(void)link_kind(b, OBJECT_PERMISSION, "permission", link_permission);
+	persist_link_kind(b, OBJECT_PARAMETER, "parameter", link_parameter);
+	persist_link_kind(b, OBJECT_USER, "user", link_user);
+	persist_link_kind(b, OBJECT_PERMISSION, "permission", link_permission);
 	sort_all(b);
 	users_go_on(b);
 }

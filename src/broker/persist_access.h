@@ -4,8 +4,11 @@
 #ifndef BROKER_PERSIST_ACCESS_H
 #define BROKER_PERSIST_ACCESS_H
 
+#include <stdint.h>
+
 #include "base/attr.h"
 #include "base/bytes.h"
+#include "store/store.h"
 
 struct broker;
 struct parameter;
@@ -26,7 +29,13 @@ void persist_topic_permission_gone(struct topic_permission *p);
 void persist_parameter(struct parameter *p);
 void persist_parameter_gone(struct parameter *p);
 
-/* At the start: what the store has, in the order vhosts, users, the rest; the other kinds of objects come after. */
+/* At the start: makes an object of what the store has. NULL, or why it cannot: then it is left out. */
+typedef const char *persist_link_fn(struct broker *b, uint64_t id, struct span state);
+/* All of a kind, the newest first: of two of one name the older was deleted, and it is the record of that which is damaged.
+ * What is left out is said in the log and taken out of the store, so that it does not come back by chance. */
+void persist_link_kind(struct broker *b, enum object_kind kind, const char *what, persist_link_fn *f);
+
+/* What the store has, in the order vhosts, users, the rest; the other kinds of objects come after. */
 void persist_link_vhosts(struct broker *b);
 void persist_link_access(struct broker *b);
 /* The store lost some: those are put again. */

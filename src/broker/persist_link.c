@@ -20,31 +20,6 @@
 #include "broker/user.h"
 #include "broker/vhost.h"
 
-struct found {
-	uint64_t id;
-	struct span state; /* good until store_linked() */
-};
-
-struct link {
-	struct broker *b;
-	struct found *found; /* owned: all of a kind, ascending */
-	size_t found_n, found_cap;
-	uint64_t *left_out; /* owned: ids of what is to go */
-	size_t n, cap;
-};
-
-static void
-leave_out(struct link *l, uint64_t id, const char *what, struct span name, const char *why)
-{
-	log_error(
-	    "%s '%.*s' (%llu) is left out: %s", what, SPAN_FMT(name), (unsigned long long)id, why);
-	if (l->n == l->cap) {
-		l->cap = l->cap > 0 ? l->cap * 2 : 16;
-		l->left_out = xrealloc(l->left_out, l->cap * sizeof *l->left_out);
-	}
-	l->left_out[l->n++] = id;
-}
-
 /* Whoever names a vhost proves that there was one: where its own record was damaged it is made again, for all that lies
  * in it would go with it. */
 static struct vhost *
@@ -87,76 +62,57 @@ arguments_of(struct span state, struct table **out)
 	return true;
 }
 
-static void
-seen(struct broker *b, uint64_t id)
+static const char *
+link_policy(struct broker *b, uint64_t id, struct span state)
 {
-	if (id > b->next_id)
-		b->next_id = id;
-}
+	struct vhost *vh = vhost_of(b, state, id);
 
-static void
-link_policy(void *arg, uint64_t id, struct span state)
-{
-	struct link *l = arg;
-	struct vhost *vh = vhost_of(l->b, state, id);
-	struct span name = { NULL, 0 };
-
-	seen(l->b, id);
-	(void)definition_name(state, DEF_NAME, &name);
 	if (vh == NULL || policy_restore(vh, id, state) == NULL)
-		leave_out(l, id, "policy", name,
-		    "it cannot be read, or there is a newer one of this name");
+		return "it cannot be read, or there is a newer one of this name";
+	return NULL;
 }
 
-static void
-link_exchange(void *arg, uint64_t id, struct span state)
+static const char *
+link_exchange(struct broker *b, uint64_t id, struct span state)
 {
-	struct link *l = arg;
-	struct vhost *vh = vhost_of(l->b, state, id);
+	struct vhost *vh = vhost_of(b, state, id);
 	uint64_t flags = definition_number(state, DEF_FLAGS);
 	struct exchange_spec spec = { .durable = true,
 		.auto_delete = (flags & DEF_AUTO_DELETE) != 0,
 		.internal = (flags & DEF_INTERNAL) != 0 };
 	struct table *arguments;
+	const struct exchange *x;
 
-	seen(l->b, id);
 	if (vh == NULL || !definition_name(state, DEF_NAME, &spec.name) ||
-	    !definition_name(state, DEF_TYPE, &spec.type) || !arguments_of(state, &arguments)) {
-		leave_out(l, id, "exchange", spec.name, "it cannot be read, or has no vhost");
-		return;
-	}
+	    !definition_name(state, DEF_TYPE, &spec.type) || !arguments_of(state, &arguments))
+		return "it cannot be read, or has no vhost";
 	spec.arguments = arguments;
-	if (exchange_restore(vh, &spec, id) == NULL)
-		leave_out(l, id, "exchange", spec.name,
-		    "its type is not known, or there is a newer one of this name");
+	x = exchange_restore(vh, &spec, id);
 	table_free(&arguments);
+	return x != NULL ? NULL : "its type is not known, or there is a newer one of this name";
 }
 
-static void
-link_queue(void *arg, uint64_t id, struct span state)
+static const char *
+link_queue(struct broker *b, uint64_t id, struct span state)
 {
-	struct link *l = arg;
-	struct vhost *vh = vhost_of(l->b, state, id);
+	struct vhost *vh = vhost_of(b, state, id);
 	struct queue_spec spec = { .durable = true,
 		.auto_delete = (definition_number(state, DEF_FLAGS) & DEF_AUTO_DELETE) != 0 };
 	struct span past = { NULL, 0 };
 	struct table *arguments;
 	struct queue *q;
 
-	seen(l->b, id);
 	if (vh == NULL || !definition_name(state, DEF_NAME, &spec.name) ||
-	    !arguments_of(state, &arguments)) {
-		leave_out(l, id, "queue", spec.name, "it cannot be read, or has no vhost");
-		return;
-	}
+	    !arguments_of(state, &arguments))
+		return "it cannot be read, or has no vhost";
 	spec.arguments = arguments;
 	(void)definition_find(state, DEF_TTL, &past);
 	q = queue_restore(vh, &spec, id);
-	if (q == NULL)
-		leave_out(l, id, "queue", spec.name, "there is a newer one of this name");
-	else
-		queue_ttl_restore(q, past);
 	table_free(&arguments);
+	if (q == NULL)
+		return "there is a newer one of this name";
+	queue_ttl_restore(q, past);
+	return NULL;
 }
 
 /* By name; it has to be the same one, not a later one that was given the name. */
@@ -185,18 +141,16 @@ queue_of(const struct vhost *vh, struct span state)
 	return q->id == definition_number(state, DEF_QUEUE_ID) ? q : NULL;
 }
 
-static void
-link_binding(void *arg, uint64_t id, struct span state)
+static const char *
+link_binding(struct broker *b, uint64_t id, struct span state)
 {
-	struct link *l = arg;
-	struct vhost *vh = vhost_of(l->b, state, id);
+	struct vhost *vh = vhost_of(b, state, id);
 	struct exchange *source = NULL, *x = NULL;
 	struct queue *q = NULL;
 	struct span key = { NULL, 0 };
 	const struct error *e;
 	struct table *arguments;
 
-	seen(l->b, id);
 	if (vh != NULL) {
 		source = exchange_of(vh, state, DEF_SOURCE, DEF_SOURCE_ID);
 		q = queue_of(vh, state);
@@ -204,41 +158,11 @@ link_binding(void *arg, uint64_t id, struct span state)
 	}
 	if (source == NULL || (q == NULL) == (x == NULL) ||
 	    !definition_find(state, DEF_KEY, &key) || key.n > 255 ||
-	    !arguments_of(state, &arguments)) {
-		leave_out(l, id, "binding", key, "one of its ends is not there");
-		return;
-	}
+	    !arguments_of(state, &arguments))
+		return "one of its ends is not there";
 	e = binding_restore(source, q, x, key, arguments, id);
-	if (e != NULL)
-		leave_out(l, id, "binding", key, e->text);
 	table_free(&arguments);
-}
-
-static void
-collect(void *arg, uint64_t id, struct span state)
-{
-	struct link *l = arg;
-
-	if (l->found_n == l->found_cap) {
-		l->found_cap = l->found_cap > 0 ? l->found_cap * 2 : 64;
-		l->found = xrealloc(l->found, l->found_cap * sizeof *l->found);
-	}
-	l->found[l->found_n++] = (struct found){ id, state };
-}
-
-/* The newest first: of two of one name the older was deleted, and it is the record of that which is damaged. */
-static void
-link_kind(struct broker *b, enum object_kind kind, store_object_fn *f)
-{
-	struct link l = { .b = b };
-
-	store_each_object(b->store, kind, collect, &l);
-	for (size_t i = l.found_n; i-- > 0;)
-		f(&l, l.found[i].id, l.found[i].state);
-	for (size_t i = 0; i < l.n; i++)
-		store_gone(b->store, kind, l.left_out[i]);
-	free(l.found);
-	free(l.left_out);
+	return e != NULL ? e->text : NULL;
 }
 
 static void
@@ -271,11 +195,11 @@ persist_link(struct broker *b)
 {
 	persist_link_vhosts(b);
 	persist_link_access(b);
-	link_kind(b, OBJECT_POLICY, link_policy);
-	link_kind(b, OBJECT_EXCHANGE, link_exchange);
+	persist_link_kind(b, OBJECT_POLICY, "policy", link_policy);
+	persist_link_kind(b, OBJECT_EXCHANGE, "exchange", link_exchange);
 	store_each_lane(b->store, DELAY_LANE_FIRST, link_delay_lane, b);
-	link_kind(b, OBJECT_QUEUE, link_queue);
-	link_kind(b, OBJECT_BINDING, link_binding);
+	persist_link_kind(b, OBJECT_QUEUE, "queue", link_queue);
+	persist_link_kind(b, OBJECT_BINDING, "binding", link_binding);
 	store_linked(b->store);
 	while (policies_run(b))
 		continue;
