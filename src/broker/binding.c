@@ -4,6 +4,7 @@
 #include "broker/binding.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -206,23 +207,41 @@ binding_remove(struct exchange *source, struct queue *q, struct exchange *x, str
 	return NULL;
 }
 
-void
-bindings_drop_queue(struct queue *q)
+bool
+bindings_drop_some(struct queue *q, unsigned *left)
 {
 	struct binding *b;
 
-	while ((b = LIST_FIRST(&q->bindings)) != NULL)
+	for (; *left > 0 && (b = LIST_FIRST(&q->bindings)) != NULL; --*left)
 		drop(b);
 	exchanges_reap_unbound(q->vhost);
+	return !LIST_EMPTY(&q->bindings);
+}
+
+void
+bindings_drop_queue(struct queue *q)
+{
+	unsigned all = UINT_MAX;
+
+	(void)bindings_drop_some(q, &all);
+}
+
+bool
+bindings_drop_some_of_exchange(struct exchange *x, unsigned *left)
+{
+	struct binding *b;
+
+	for (; *left > 0 && (b = LIST_FIRST(&x->bindings)) != NULL; --*left)
+		drop(b);
+	for (; *left > 0 && (b = LIST_FIRST(&x->inbound)) != NULL; --*left)
+		drop(b);
+	return !LIST_EMPTY(&x->bindings) || !LIST_EMPTY(&x->inbound);
 }
 
 void
 bindings_drop_exchange(struct exchange *x)
 {
-	struct binding *b;
+	unsigned all = UINT_MAX;
 
-	while ((b = LIST_FIRST(&x->bindings)) != NULL)
-		drop(b);
-	while ((b = LIST_FIRST(&x->inbound)) != NULL)
-		drop(b);
+	(void)bindings_drop_some_of_exchange(x, &all);
 }

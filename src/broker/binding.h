@@ -56,5 +56,8 @@ const struct error *binding_remove(struct exchange *source, struct queue *q, str
 /* The queue (exchange) goes: so do all bindings to it, and sources that are auto-delete and now unbound. */
 void bindings_drop_queue(struct queue *q);
 void bindings_drop_exchange(struct exchange *x);	/* both directions; exchange.c's, which then reaps */
+/* Of one that is to go as the vhost does: some of them, *left goes down by as many. True: there are more. */
+bool bindings_drop_some(struct queue *q, unsigned *left);
+bool bindings_drop_some_of_exchange(struct exchange *x, unsigned *left);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/config.h"
 #include "base/mem.h"
 #include "broker/delay.h"
+#include "broker/delay_heap.h"
 #include "broker/dead_letter.h"
 #include "broker/hash.h"
 #include "broker/parameter.h"
@@ -116,6 +117,7 @@ broker_run(struct broker *b)
 	more |= run_queues(b);
 	more |= run_cancelled(b);
 	more |= queue_free_garbage(b, GARBAGE_MAX);
+	more |= delay_garbage_free(b, GARBAGE_MAX);
 	if (b->store != NULL)
 		pressure_run(b);
 	b->letters_late = false; /* nobody published what this made */
@@ -147,7 +149,7 @@ broker_free(struct broker **bp)
 	vhosts_free(b);
 	users_free(b);
 	parameters_free(&b->parameters);
-	while (queue_free_garbage(b, UINT32_MAX))
+	while (queue_free_garbage(b, UINT32_MAX) || delay_garbage_free(b, UINT32_MAX))
 		continue;
 	broker_reap(b);
 	assert(TAILQ_EMPTY(&b->waking) && TAILQ_EMPTY(&b->runnable) && TAILQ_EMPTY(&b->cancelled));

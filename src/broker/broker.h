@@ -30,6 +30,7 @@ struct strand;
 struct lane_place;
 struct dedups;
 struct delay;
+struct delay_garbage;
 
 TAILQ_HEAD(queue_list, queue);
 TAILQ_HEAD(chained_list, strand);
@@ -73,6 +74,7 @@ struct broker {
 	struct queue_list deleted;	/* queues that are gone and nobody waits for: freed by broker_reap() */
 	struct delay *delays;		/* uthash by exchange id: what waits in x-delayed-message exchanges, which own it */
 	struct delay_work delay_work;	/* of them, those that have something to do */
+	struct delay_garbage *delay_garbage;	/* owned: messages of deleted ones, freed in slices */
 	struct entry_block *garbage;	/* owned: blocks of purged entries, freed in slices */
 	uint64_t work;			/* entries, matches and the like gone through so far: who hands in requests one after
 					 * the other looks at the clock when it has risen by some hundreds */

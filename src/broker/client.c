@@ -64,7 +64,11 @@ void
 client_set_vhost(struct client *c, struct vhost *vh)
 {
 	count(c, (uint32_t)-1);
+	if (c->vhost != NULL)
+		LIST_REMOVE(c, vhost_link);
 	c->vhost = vh;
+	if (vh != NULL)
+		LIST_INSERT_HEAD(&vh->clients, c, vhost_link);
 	count(c, 1);
 	c->who.vhost = vh != NULL ? vh->name : NULL;
 }

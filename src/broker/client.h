@@ -54,6 +54,7 @@ struct client {
 	struct owned_queue_list exclusive;	/* borrowed: exclusive queues, deleted with the client */
 	char *close_reason;			/* owned: it is to be closed; NULL: it is not */
 	TAILQ_ENTRY(client) link, forced_link;
+	LIST_ENTRY(client) vhost_link;		/* vhost->clients, or ->told */
 	struct series series;
 	struct log_who who;			/* for log lines; kept by client.c */
 	char who_peer[80];

@@ -61,7 +61,8 @@ struct dead_letters {
 	struct entry_block *head, *tail; /* owned */
 	uint64_t count, bytes,
 	    memory; /* bytes: of bodies; memory: in messages, before bodies too */
-	TAILQ_ENTRY(dead_letters) link; /* broker->dead while is_listed, else dead_waiting */
+	TAILQ_ENTRY(dead_letters) link;      /* broker->dead while is_listed, else dead_waiting */
+	LIST_ENTRY(dead_letters) vhost_link; /* vhost->letters */
 	bool is_listed;
 	bool keeps; /* at least once */
 	bool holds; /* dead_letters_hold() said so */
@@ -230,6 +231,7 @@ letters_of(struct queue *q)
 	d->keeps = keeps(q);
 	d->retry.fire = on_retry;
 	TAILQ_INSERT_TAIL(&q->broker->dead_waiting, d, link);
+	LIST_INSERT_HEAD(&d->vhost->letters, d, vhost_link);
 	return d;
 }
 
@@ -310,6 +312,7 @@ letters_free(struct dead_letters *d)
 	if (d->holds)
 		hold_no_more(d);
 	TAILQ_REMOVE(d->is_listed ? &q->broker->dead : &q->broker->dead_waiting, d, link);
+	LIST_REMOVE(d, vhost_link);
 	wheel_disarm(q->broker->wheel, &d->retry);
 	forget_last(d);
 	free(d);
@@ -758,19 +761,14 @@ dead_letters_stop(struct broker *b)
 		drop_all(TAILQ_FIRST(&b->dead));
 }
 
-void
-dead_letters_forget_vhost(const struct vhost *vh)
+bool
+dead_letters_forget_some(struct vhost *vh, unsigned *left)
 {
-	struct dead_list *lists[] = { &vh->broker->dead, &vh->broker->dead_waiting };
-	struct dead_letters *d, *next;
+	struct dead_letters *d;
 
-	for (size_t i = 0; i < COUNT_OF(lists); i++) {
-		for (d = TAILQ_FIRST(lists[i]); d != NULL; d = next) {
-			next = TAILQ_NEXT(d, link);
-			if (d->vhost != vh)
-				continue;
-			vh->broker->stats.dead_letters_lost += d->count;
-			drop_all(d);
-		}
+	for (; *left > 0 && (d = LIST_FIRST(&vh->letters)) != NULL; --*left) {
+		vh->broker->stats.dead_letters_lost += d->count;
+		drop_all(d);
 	}
+	return !LIST_EMPTY(&vh->letters);
 }

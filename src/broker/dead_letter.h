@@ -44,8 +44,9 @@ dead_letters_note_late(struct queue *q)
 void dead_letters_settings_change(struct queue *q, const struct queue_settings *old);
 /* For broker.c: the next of those that wait. True: there are more. */
 bool dead_letters_run(struct broker *b);
-/* The vhost goes, its queues went before: what they still had to send is lost, which is counted. */
-void dead_letters_forget_vhost(const struct vhost *vh);
+/* The vhost goes, its queues went before: what they still had to send is lost, which is counted; *left goes down by as many
+ * queues. True: there are more. */
+bool dead_letters_forget_some(struct vhost *vh, unsigned *left);
 /* The node stops: those that wait stay in the store. */
 void dead_letters_stop(struct broker *b);
 

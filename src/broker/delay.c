@@ -83,8 +83,8 @@ delay_free(struct delay **dp)
 	if (d->is_listed)
 		TAILQ_REMOVE(&d->broker->delay_work, d, work_link);
 	HASH_DEL(d->broker->delays, d);
-	delay_heap_fini(&d->buffer);
-	delay_heap_fini(&d->sealed);
+	delay_heap_fini(d->broker, &d->buffer);
+	delay_heap_fini(d->broker, &d->sealed);
 	delay_lane_fini(&d->in[0]);
 	delay_lane_fini(&d->in[1]);
 	free_lanes(&d->runs);
@@ -445,7 +445,7 @@ move_some(struct delay *d)
 		return true;
 	d->filling->wants_spill = true;
 	d->filling = NULL;
-	delay_heap_fini(&d->sealed);
+	delay_heap_fini(d->broker, &d->sealed);
 	return is_full(d);
 }
 

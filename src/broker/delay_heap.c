@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "broker/broker.h"
 #include "broker/msg.h"
 
 enum { CAP_FIRST = 16 };
@@ -94,11 +95,46 @@ delay_heap_drop(struct delay_heap *h, const struct delay_lane *lane, uint64_t fr
 }
 
 void
-delay_heap_fini(struct delay_heap *h)
+delay_heap_fini(struct broker *b, struct delay_heap *h)
 {
-	for (uint32_t i = 0; i < h->n; i++)
-		msg_unref(&h->e[i].m);
-	mem_sub(MEM_ENTRIES, h->cap * sizeof *h->e);
-	free(h->e);
+	delay_garbage_put(b, h->e, 0, h->n, h->cap);
 	*h = (struct delay_heap){ 0 };
+}
+
+/* ---- garbage ---- */
+
+struct delay_garbage {
+	struct delay_garbage *next; /* broker->delay_garbage */
+	struct delay_entry *e;      /* owned */
+	uint32_t at, n, cap;
+};
+
+void
+delay_garbage_put(struct broker *b, struct delay_entry *e, uint32_t from, uint32_t n, uint32_t cap)
+{
+	struct delay_garbage *g;
+
+	if (e == NULL)
+		return;
+	g = xmalloc(sizeof *g);
+	*g = (struct delay_garbage){ b->delay_garbage, e, from, n, cap };
+	b->delay_garbage = g;
+}
+
+bool
+delay_garbage_free(struct broker *b, unsigned max)
+{
+	struct delay_garbage *g;
+
+	while ((g = b->delay_garbage) != NULL) {
+		for (; g->at < g->n && max > 0; max--)
+			msg_unref(&g->e[g->at++].m);
+		if (g->at < g->n)
+			return true;
+		b->delay_garbage = g->next;
+		mem_sub(MEM_ENTRIES, g->cap * sizeof *g->e);
+		free(g->e);
+		free(g);
+	}
+	return false;
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct broker;
 struct delay_lane;
 struct msg;
 
@@ -31,6 +32,12 @@ void delay_heap_push(struct delay_heap *h, const struct delay_entry *e);
 struct delay_entry delay_heap_pop(struct delay_heap *h); /* not of an empty one */
 /* Lets go of those of one lane with numbers from..to. Returns how many. */
 uint32_t delay_heap_drop(struct delay_heap *h, const struct delay_lane *lane, uint64_t from, uint64_t to);
-void delay_heap_fini(struct delay_heap *h); /* with its references */
+void delay_heap_fini(struct broker *b, struct delay_heap *h); /* with its references */
+
+/* References that nobody needs any more: an array of them is taken as it is and gone through in slices, for there may be
+ * very many. `from`: the first that counts; e NULL: there is none. */
+void delay_garbage_put(struct broker *b, struct delay_entry *e, uint32_t from, uint32_t n, uint32_t cap);
+/* For broker.c: lets go of up to max of them. True: there are more. */
+bool delay_garbage_free(struct broker *b, unsigned max);
 
 #endif

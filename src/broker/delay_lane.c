@@ -83,11 +83,10 @@ list_move(struct delay_list *from, uint32_t at, struct delay_list *to)
 }
 
 static void
-list_drop(struct delay_list *a)
+list_drop(struct broker *b, struct delay_list *a)
 {
-	for (uint32_t i = a->head; i < a->n; i++)
-		msg_unref(&a->e[i].m);
-	list_free(a);
+	delay_garbage_put(b, a->e, a->head, a->n, a->cap);
+	*a = (struct delay_list){ 0 };
 }
 
 /* ---- lanes ---- */
@@ -101,8 +100,8 @@ delay_lane_init(struct delay_lane *l, struct delay *d, uint32_t number)
 void
 delay_lane_fini(struct delay_lane *l)
 {
-	list_drop(&l->front);
-	list_drop(&l->back);
+	list_drop(l->delay->broker, &l->front);
+	list_drop(l->delay->broker, &l->back);
 	if (l->lane != NULL)
 		lane_close(&l->lane);
 }

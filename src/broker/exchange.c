@@ -339,11 +339,12 @@ exchange_delete(struct vhost *vh, struct span name, bool if_unused)
 }
 
 bool
-exchanges_free_some(struct vhost *vh, unsigned max)
+exchanges_free_some(struct vhost *vh, unsigned *left)
 {
-	while (max-- > 0 && vh->exchanges != NULL) {
+	while (*left > 0 && vh->exchanges != NULL &&
+	       !bindings_drop_some_of_exchange(vh->exchanges, left) && *left > 0) {
 		destroy(vh->exchanges);
-		exchanges_reap_unbound(vh);
+		--*left;
 	}
 	return vh->exchanges != NULL;
 }
@@ -351,7 +352,8 @@ exchanges_free_some(struct vhost *vh, unsigned max)
 void
 exchange_note_unbound(struct exchange *x)
 {
-	if (x->is_deleted || x->is_unbound)
+	/* In a vhost that goes each has its turn. */
+	if (x->is_deleted || x->is_unbound || x->vhost->is_deleted)
 		return;
 	x->is_unbound = true;
 	x->unbound_next = x->vhost->unbound;

@@ -78,8 +78,8 @@ const struct error *exchange_lookup(struct vhost *vh, struct span name, struct e
 struct exchange *exchange_find(const struct vhost *vh, struct span name);
 /* exchange.delete: 403 system exchanges and "", 406 in use; a missing one is fine. */
 const struct error *exchange_delete(struct vhost *vh, struct span name, bool if_unused) MUSTUSE;
-/* The vhost ends: up to max of them go. True: there are more. */
-bool exchanges_free_some(struct vhost *vh, unsigned max);
+/* The vhost ends: some go, each and each binding of theirs takes one off *left. True: there are more. */
+bool exchanges_free_some(struct vhost *vh, unsigned *left);
 /* From what the store had; NULL: unknown type, or the name is taken. */
 struct exchange *exchange_restore(struct vhost *vh, const struct exchange_spec *spec, uint64_t id) MUSTUSE;
 bool exchange_is_predeclared(const struct exchange *x);

@@ -136,11 +136,12 @@ parameter_clear(struct parameter *p)
 	free_parameter(table(p->broker, p->vhost), p);
 }
 
-void
-parameters_drop_vhost(struct vhost *vh)
+bool
+parameters_drop_some(struct vhost *vh, unsigned *left)
 {
-	while (vh->parameters != NULL)
+	for (; *left > 0 && vh->parameters != NULL; --*left)
 		parameter_clear(vh->parameters);
+	return vh->parameters != NULL;
 }
 
 void

@@ -35,7 +35,8 @@ struct parameter *parameter_find(const struct broker *b, const struct vhost *vh,
     struct span name);
 void parameter_clear(struct parameter *p);
 /* All of a vhost: for (p = vh->parameters; p != NULL; p = p->hh.next); global ones: b->parameters. */
-void parameters_drop_vhost(struct vhost *vh);
+/* The vhost is deleted: some go, *left goes down by as many. True: there are more. */
+bool parameters_drop_some(struct vhost *vh, unsigned *left);
 void parameters_free(struct parameter **all);
 /* From what the store had: names of at most 255 bytes. */
 struct parameter *parameter_restore(struct broker *b, struct vhost *vh, struct span component, struct span name,

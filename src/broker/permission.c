@@ -96,9 +96,9 @@ permissions_drop_user(struct user *u)
 }
 
 bool
-permissions_drop_some(struct vhost *vh, unsigned max)
+permissions_drop_some(struct vhost *vh, unsigned *left)
 {
-	while (max-- > 0 && !LIST_EMPTY(&vh->permissions))
+	for (; *left > 0 && !LIST_EMPTY(&vh->permissions); --*left)
 		permission_clear(LIST_FIRST(&vh->permissions));
 	return !LIST_EMPTY(&vh->permissions);
 }

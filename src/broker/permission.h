@@ -39,8 +39,8 @@ const struct error *permission_set(struct user *u, struct vhost *vh, const char 
 struct permission *permission_find(const struct user *u, const struct vhost *vh);
 void permission_clear(struct permission *p);
 void permissions_drop_user(struct user *u);	/* all of a user; */
-/* Some of a vhost. True: there are more. */
-bool permissions_drop_some(struct vhost *vh, unsigned max);
+/* Some of a vhost: *left goes down by as many. True: there are more. */
+bool permissions_drop_some(struct vhost *vh, unsigned *left);
 void permissions_free(struct user *u);
 /* From what the store had. */
 const struct error *permission_restore(struct user *u, struct vhost *vh, const char *const text[PERM_KINDS],

@@ -317,16 +317,19 @@ policy_clear(struct vhost *vh, enum policy_kind kind, struct span name)
 	return true;
 }
 
-void
-policies_drop_vhost(struct vhost *vh)
+bool
+policies_drop_some(struct vhost *vh, unsigned *left)
 {
+	bool more = false;
+
 	for (int kind = 0; kind < POLICY_KINDS; kind++) {
-		while (vh->policies[kind] != NULL) {
+		for (; *left > 0 && vh->policies[kind] != NULL; --*left) {
 			persist_object_gone(vh->broker, OBJECT_POLICY, vh->policies[kind]->id);
 			unlink_policy(vh->policies[kind]);
 		}
+		more |= vh->policies[kind] != NULL;
 	}
-	vh->with_policy_change = false;
+	return more;
 }
 
 /* ---- which one applies ---- */

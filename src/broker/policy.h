@@ -63,7 +63,8 @@ const struct error *policy_set(struct vhost *vh, enum policy_kind kind, const st
 bool policy_clear(struct vhost *vh, enum policy_kind kind, struct span name);	/* false: there is none */
 struct policy *policy_find(const struct vhost *vh, enum policy_kind kind, struct span name);
 const char *policy_apply_to(const struct policy *p);	/* "queues", ... */
-void policies_drop_vhost(struct vhost *vh);	/* it is deleted: they are gone, what is in it keeps what they said */
+/* The vhost is deleted: some go, *left goes down by as many; what is in it keeps what they said. True: there are more. */
+bool policies_drop_some(struct vhost *vh, unsigned *left);
 void policies_free(struct vhost *vh);
 
 /* Policies at a restart: nothing is checked but the form. NULL: the name is taken, or it cannot be used. */

@@ -138,9 +138,9 @@ topic_permissions_drop_user(struct user *u)
 }
 
 bool
-topic_permissions_drop_some(struct vhost *vh, unsigned max)
+topic_permissions_drop_some(struct vhost *vh, unsigned *left)
 {
-	while (max-- > 0 && !LIST_EMPTY(&vh->topic_permissions))
+	for (; *left > 0 && !LIST_EMPTY(&vh->topic_permissions); --*left)
 		topic_permission_clear(LIST_FIRST(&vh->topic_permissions));
 	return !LIST_EMPTY(&vh->topic_permissions);
 }

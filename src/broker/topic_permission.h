@@ -41,7 +41,8 @@ const struct error *topic_permission_set(struct user *u, struct vhost *vh, struc
 struct topic_permission *topic_permission_find(const struct user *u, const struct vhost *vh, struct span exchange);
 void topic_permission_clear(struct topic_permission *p);
 void topic_permissions_drop_user(struct user *u);	/* all of a user */
-bool topic_permissions_drop_some(struct vhost *vh, unsigned max);	/* some of a vhost; true: there are more */
+/* Some of a vhost: *left goes down by as many. True: there are more. */
+bool topic_permissions_drop_some(struct vhost *vh, unsigned *left);
 /* Of a user in a vhost: how many there were. */
 uint32_t topic_permissions_drop(struct user *u, const struct vhost *vh);
 void topic_permissions_free(struct user *u);

@@ -8,11 +8,13 @@
 #include "broker/vhost.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "broker/binding.h"
 #include "broker/broker.h"
 #include "broker/client.h"
 #include "broker/dead_letter.h"
@@ -24,10 +26,8 @@
 #include "broker/queue.h"
 #include "broker/topic_permission.h"
 
-enum {
-	DROP_MAX = 64,       /* queues or exchanges of a turn */
-	DROP_SMALL_MAX = 512 /* permissions */
-};
+/* Of a turn, in bindings, permissions, policies, dead letters, ... of a vhost that goes. */
+enum { DROP_STEPS = 512, QUEUE_STEPS = 8, VHOST_STEPS = 16 };
 
 static const struct {
 	const char *name;
@@ -210,22 +210,23 @@ vhost_set(struct broker *b, struct span name, const struct vhost_spec *spec, str
 static void
 vhost_free(struct vhost *vh)
 {
+	bool has_series = !vh->is_deleted;
+	unsigned all = UINT_MAX;
 	struct queue *q;
 
+	vh->is_deleted = true;
 	while ((q = TAILQ_FIRST(&vh->queues)) != NULL)
 		queue_remove(q);
-	dead_letters_forget_vhost(vh);
-	while (exchanges_free_some(vh, DROP_MAX))
-		continue;
+	while (dead_letters_forget_some(vh, &all) || exchanges_free_some(vh, &all) ||
+	       permissions_drop_some(vh, &all) || topic_permissions_drop_some(vh, &all))
+		all = UINT_MAX;
 	policies_free(vh);
 	assert(vh->alternates == NULL && vh->unbound == NULL);
-	while (permissions_drop_some(vh, UINT32_MAX) || topic_permissions_drop_some(vh, UINT32_MAX))
-		continue;
 	parameters_free(&vh->parameters);
 	tags_fini(&vh->tags);
 	free(vh->description);
 	free(vh->default_queue_type);
-	if (!vh->is_deleted)
+	if (has_series)
 		series_fini(&vh->broker->series, &vh->series);
 	free(vh->name);
 	free(vh);
@@ -238,63 +239,92 @@ vhost_drop(struct vhost *vh)
 	vhost_free(vh);
 }
 
+/* Its clients are to be closed. True: there are more. */
+static bool
+tell_some(struct vhost *vh, unsigned *left)
+{
+	struct client *c;
+	char why[NAME_BYTES_MAX + 32];
+
+	snprintf(why, sizeof why, "vhost '%s' is deleted", vh->name);
+	for (; *left > 0 && (c = LIST_FIRST(&vh->clients)) != NULL; --*left) {
+		LIST_REMOVE(c, vhost_link);
+		LIST_INSERT_HEAD(&vh->told, c, vhost_link);
+		client_force_close(c, why);
+	}
+	return !LIST_EMPTY(&vh->clients);
+}
+
+static bool
+remove_some_queues(struct vhost *vh, unsigned *left)
+{
+	struct queue *q;
+
+	while (*left > 0 && (q = TAILQ_FIRST(&vh->queues)) != NULL &&
+	       !bindings_drop_some(q, left) && *left > 0) {
+		queue_remove(q);
+		*left -= *left < QUEUE_STEPS ? *left : QUEUE_STEPS;
+	}
+	return !TAILQ_EMPTY(&vh->queues);
+}
+
+/* Rights, and what nobody can look at any more. True: there is more. */
+static bool
+forget_some(struct vhost *vh, unsigned *left)
+{
+	return permissions_drop_some(vh, left) || topic_permissions_drop_some(vh, left) ||
+	       tell_some(vh, left) || parameters_drop_some(vh, left) ||
+	       policies_drop_some(vh, left);
+}
+
+/* Exchanges go when no client is left who could still name one. True: more can be done now. */
+static bool
+empty_some(struct vhost *vh, unsigned *left)
+{
+	if (forget_some(vh, left) || remove_some_queues(vh, left))
+		return true;
+	if (vh->connections > 0)
+		return false;
+	return dead_letters_forget_some(vh, left) || exchanges_free_some(vh, left);
+}
+
 void
 vhost_clear(struct vhost *vh)
 {
 	struct broker *b = vh->broker;
-	struct client *c;
-	char why[NAME_BYTES_MAX + 32];
+	unsigned left = DROP_STEPS;
 
 	HASH_DEL(b->vhosts, vh);
 	series_fini(&b->series, &vh->series); /* no list shows it any more */
 	vh->is_deleted = true;
+	vh->with_policy_change = false;
 	persist_vhost(vh);
-	(void)permissions_drop_some(vh, DROP_SMALL_MAX);
-	(void)topic_permissions_drop_some(vh, DROP_SMALL_MAX);
-	parameters_drop_vhost(vh);
-	policies_drop_vhost(vh);
 	b->permission_epoch++;
 	TAILQ_INSERT_TAIL(&b->gone_vhosts, vh, gone_link);
-	snprintf(why, sizeof why, "vhost '%s' is deleted", vh->name);
-	TAILQ_FOREACH (c, &b->clients, link)
-		if (c->vhost == vh)
-			client_force_close(c, why);
+	(void)forget_some(vh, &left);
 }
 
-/* Rights and queues first; exchanges when no client is left who could still name one. True: more can be done now. */
-static bool
-empty_some(struct vhost *vh)
-{
-	if (permissions_drop_some(vh, DROP_SMALL_MAX) ||
-	    topic_permissions_drop_some(vh, DROP_SMALL_MAX))
-		return true;
-	for (unsigned n = 0; n < DROP_MAX && !TAILQ_EMPTY(&vh->queues); n++)
-		queue_remove(TAILQ_FIRST(&vh->queues));
-	if (!TAILQ_EMPTY(&vh->queues))
-		return true;
-	if (vh->connections > 0)
-		return false;
-	dead_letters_forget_vhost(vh);
-	return exchanges_free_some(vh, DROP_MAX);
-}
-
+/* Shares its steps with clients that end, whose queues go in the same turn. */
 bool
 vhosts_run(struct broker *b)
 {
+	unsigned left = DROP_STEPS;
 	struct vhost *vh, *next;
+	bool more = false;
 
-	for (vh = TAILQ_FIRST(&b->gone_vhosts); vh != NULL; vh = next) {
+	for (vh = TAILQ_FIRST(&b->gone_vhosts); vh != NULL && !more; vh = next) {
 		next = TAILQ_NEXT(vh, gone_link);
-		if (empty_some(vh))
-			return true;
-		if (vh->connections > 0)
+		more = empty_some(vh, &left) || (left == 0 && vh->connections == 0);
+		if (more || vh->connections > 0)
 			continue;
 		TAILQ_REMOVE(&b->gone_vhosts, vh, gone_link);
-		policies_drop_vhost(vh); /* a kill came between its record and theirs */
 		persist_vhost_gone(vh);
 		vhost_free(vh);
+		left -= left < VHOST_STEPS ? left : VHOST_STEPS;
+		more = left == 0 && next != NULL;
 	}
-	return false;
+	b->ended += (DROP_STEPS - left) * BROKER_END_QUEUE / QUEUE_STEPS;
+	return more;
 }
 
 void

@@ -55,6 +55,8 @@ struct vhost {
 	bool tracing;
 	struct limit limit[VHOST_LIMITS];
 	uint32_t connections;			/* open ones */
+	LIST_HEAD(, client) clients, told;	/* borrowed: these; told: that they are to be closed, as it is deleted */
+	LIST_HEAD(, dead_letters) letters;	/* borrowed: of its queues, those with dead letters, deleted ones too */
 	LIST_HEAD(, permission) permissions;	/* borrowed: of all users in it */
 	LIST_HEAD(, topic_permission) topic_permissions;	/* the same */
 	struct parameter *parameters;		/* owned, uthash (parameter.h) */

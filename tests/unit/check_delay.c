@@ -402,6 +402,31 @@ START_TEST(deleted)
 }
 END_TEST
 
+/* However much waits, its deletion is soon over, and the messages go some a turn. */
+START_TEST(deleted_in_slices)
+{
+	enum { MANY = 10000 };
+	struct msg *first;
+
+	make(_i == 0);
+	first = message(0, 8, SPAN_LIT("\7x-delayl\0\0\0\0\0\1\0\0"));
+	msg_ref(first);
+	for (uint64_t i = 1; i < MANY; i++)
+		publish_delayed(i, 8, 65537 + i);
+	publish(first);
+	node_settle(&n);
+	ck_assert_ptr_null(exchange_delete(n.w.vhost, SPAN_LIT("x"), false));
+	ck_assert_uint_eq(n.w.broker->stats.messages_delayed, 0);
+	ck_assert_uint_eq(first->refs, 2); /* it is the first that would be let go */
+	ck_assert(delay_garbage_free(n.w.broker, 4096));
+	ck_assert_uint_eq(first->refs, 1);
+	ck_assert(delay_garbage_free(n.w.broker, 4096));
+	ck_assert(!delay_garbage_free(n.w.broker, 4096));
+	ck_assert_ptr_null(n.w.broker->delay_garbage);
+	msg_unref(&first);
+}
+END_TEST
+
 /* ---- the model ---- */
 
 enum { MODEL_MESSAGES = 12000, MODEL_STEPS = 300 };
@@ -574,6 +599,7 @@ main(void)
 	tcase_add_test(t, behind_another);
 	tcase_add_test(t, behind_another_and_killed);
 	tcase_add_loop_test(t, deleted, 0, 2);
+	tcase_add_loop_test(t, deleted_in_slices, 0, 2);
 	tcase_add_loop_test(t, any_order, 0, 12);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);
