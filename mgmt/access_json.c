@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/password.h"
 #include "broker/limits.h"
 #include "broker/parameter.h"
@@ -137,6 +138,22 @@ tags_of_json(const json_t *tags, struct span tag[TAGS_MAX], uint32_t *count)
 	return true;
 }
 
+char *
+json_term(const json_t *value)
+{
+	char *text = json_dumps(value, JSON_ENCODE_ANY), *term;
+	size_t n;
+
+	if (text == NULL || !json_is_string(value))
+		return text;
+	n = strlen(text);
+	term = try_malloc(n + sizeof "<<>>");
+	if (term != NULL)
+		(void)snprintf(term, n + sizeof "<<>>", "<<%s>>", text);
+	free(text);
+	return term;
+}
+
 static bool
 limit_ok(struct vhost *vh, const char *name, const json_t *value, char *buf, size_t n)
 {
@@ -144,7 +161,7 @@ limit_ok(struct vhost *vh, const char *name, const json_t *value, char *buf, siz
 
 	if (vh != NULL ? vhost_limit_find(span_str(name)) == VHOST_LIMITS
 	               : user_limit_find(span_str(name)) == USER_LIMITS) {
-		shown = json_dumps(value, JSON_ENCODE_ANY);
+		shown = json_term(value);
 		(void)snprintf(buf, n,
 		    "Validation failed\n\nUnrecognised terms [{<<\"%.100s\">>,%.60s}] in %s\n",
 		    name, shown != NULL ? shown : "", vh != NULL ? "limits" : "user-limits");
@@ -153,11 +170,26 @@ limit_ok(struct vhost *vh, const char *name, const json_t *value, char *buf, siz
 	}
 	if (json_is_integer(value))
 		return true;
-	shown = json_dumps(value, JSON_ENCODE_ANY);
+	shown = json_term(value);
 	(void)snprintf(buf, n, "Validation failed\n\n%s should be a number, actually was %.100s\n",
 	    name, shown != NULL ? shown : "something else");
 	free(shown);
 	return false;
+}
+
+bool
+limits_replace_json(struct vhost *vh, const json_t *limits, char *buf, size_t n)
+{
+	if (!json_is_object(limits) && (!json_is_array(limits) || json_array_size(limits) > 0)) {
+		(void)snprintf(buf, n, "Validation failed\n\nlimits should be an object\n");
+		return false;
+	}
+	if (json_is_object(limits) && !limits_set_json(vh, NULL, limits, buf, n))
+		return false;
+	for (unsigned i = 0; i < VHOST_LIMITS; i++)
+		if (json_object_get(limits, vhost_limit_names[i]) == NULL)
+			vhost_limit_clear(vh, (enum vhost_limit)i);
+	return true;
 }
 
 bool

@@ -38,5 +38,11 @@ bool tags_of_json(const json_t *tags, struct span tag[TAGS_MAX], uint32_t *count
 /* Sets limits of a vhost, or of a user (the other is NULL), from {"max-queues": 5, ...}: all of them, or none with the
  * reason in buf. */
 bool limits_set_json(struct vhost *vh, struct user *u, const json_t *limits, char *buf, size_t n) MUSTUSE;
+/* The same of a vhost, which then has no others: so RabbitMQ takes the parameter in which it keeps them. [] stands for {}:
+ * it is what RabbitMQ exports where the last one was taken away. */
+bool limits_replace_json(struct vhost *vh, const json_t *limits, char *buf, size_t n) MUSTUSE;
+
+/* A value as RabbitMQ's refusals show it: JSON, but a text is <<"text">>. The caller's; NULL: it cannot be shown. */
+char *json_term(const json_t *value) MUSTUSE;
 
 #endif

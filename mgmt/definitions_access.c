@@ -239,9 +239,7 @@ import_topic_permission(struct import *im, const json_t *item)
 static const char *
 set_limits(struct import *im, struct vhost *vh, const json_t *value)
 {
-	if (!json_is_object(value))
-		return "the value of limits is no object";
-	return limits_set_json(vh, NULL, value, im->why, sizeof im->why) ? NULL : im->why;
+	return limits_replace_json(vh, value, im->why, sizeof im->why) ? NULL : im->why;
 }
 
 bool

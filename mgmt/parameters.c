@@ -144,9 +144,7 @@ route_parameter_put(struct request *r)
 		    r, "Validation failed\n\ncomponent %.*s not found\n", SPAN_FMT(component));
 	else if ((r->user->tags & TAG_ADMINISTRATOR) == 0)
 		reply_not_authorised(r, "Not administrator user"); /* as at /api/vhost-limits */
-	else if (!json_is_object(value))
-		reply_bad(r, "Validation failed\n\nlimits should be an object\n");
-	else if (limits_set_json(r->vhost, NULL, value, why, sizeof why))
+	else if (limits_replace_json(r->vhost, value, why, sizeof why))
 		reply_done(r, 204);
 	else
 		reply_bad(r, "%s", why);

@@ -7,6 +7,7 @@
 #include "broker/policy.h"
 #include "broker/table.h"
 #include "broker/vhost.h"
+#include "mgmt/access_json.h"
 #include "mgmt/json_table.h"
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/policies.h"
@@ -152,7 +153,7 @@ policy_set_json(struct vhost *vh, enum policy_kind kind, struct span name, const
 	if (!json_is_string(pattern))
 		return "Validation failed\n\npattern should be a string\n";
 	if (priority != NULL && !json_is_integer(priority)) {
-		char *term = json_dumps(priority, JSON_ENCODE_ANY);
+		char *term = json_term(priority);
 
 		(void)snprintf(buf, n,
 		    "Validation failed\n\npriority should be a number, actually was %.60s%s\n",

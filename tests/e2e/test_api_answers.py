@@ -1,0 +1,54 @@
+"""Answers of the HTTP API that operators of RabbitMQ know: limits as a whole, base64 with line ends, what is refused and how."""
+# SPDX-License-Identifier: Apache-2.0
+import pytest
+
+from api import Api
+from node import Node
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory):
+    this = Node(tmp_path_factory.mktemp("answers")).start()
+    try:
+        yield Api(this)
+        this.stop()
+    finally:
+        this.kill()
+
+
+@pytest.fixture
+def vhost(api, request):
+    name = request.node.name.partition("[")[0]
+    api("PUT", "vhosts/" + name, 201, body={})
+    yield name
+    api("DELETE", "vhosts/" + name, 204)
+
+
+def limits(api, vhost):
+    rows = api.get("vhost-limits/" + vhost)
+    return rows[0]["value"] if rows else {}
+
+
+def test_limits_as_a_parameter_are_all_there_are(api, vhost):
+    api("PUT", "vhost-limits/%s/max-connections" % vhost, 204, body={"value": 7})
+    where = "parameters/vhost-limits/%s/limits" % vhost
+    api("PUT", where, 204, body={"value": {"max-queues": 100}})
+    assert limits(api, vhost) == {"max-queues": 100}
+    api("PUT", "vhost-limits/%s/max-connections" % vhost, 204, body={"value": 7})
+    for wrong in ({"max-queues": "x"}, {"max-queues": 5, "max-apples": 1}, 5, ["max-queues"]):
+        api("PUT", where, 400, body={"value": wrong})
+    assert limits(api, vhost) == {"max-queues": 100, "max-connections": 7}
+    row = {"component": "vhost-limits", "name": "limits", "vhost": vhost}
+    api("POST", "definitions", 204, body={"parameters": [dict(row, value={"max-queues": 9})]})
+    assert limits(api, vhost) == {"max-queues": 9}
+    # as RabbitMQ exports limits that were taken away
+    api("POST", "definitions", 204, body={"parameters": [dict(row, value=[])]})
+    assert limits(api, vhost) == {}
+
+
+def test_values_that_are_no_numbers_are_shown_as_terms(api, vhost):
+    was = 'should be a number, actually was <<"5">>'
+    for where in ("vhost-limits/%s/max-queues" % vhost, "user-limits/guest/max-channels"):
+        assert was in api("PUT", where, 400, body={"value": "5"})["reason"]
+    body = {"pattern": "x", "definition": {"max-length": 5}, "priority": "5"}
+    assert "priority " + was in api("PUT", "policies/%s/p" % vhost, 400, body=body)["reason"]
