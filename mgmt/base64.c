@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mgmt/base64.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 static int
@@ -40,22 +41,31 @@ base64_encode(const void *in, size_t n, char *out)
 	*out = '\0';
 }
 
+static bool
+is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
 size_t
 base64_decode(const char *in, size_t n, char *out)
 {
 	uint32_t bits = 0;
 	unsigned have = 0;
-	size_t written = 0;
+	size_t written = 0, digits = 0, pads = 0;
 
-	for (unsigned pads = 0; pads < 2 && n > 0 && in[n - 1] == '='; pads++)
-		n--;
-	if (n % 4 == 1)
-		return 0;
 	for (size_t i = 0; i < n; i++) {
 		int v = value(in[i]);
 
-		if (v < 0)
+		if (is_blank(in[i]))
+			continue;
+		if (in[i] == '=') {
+			pads++;
+			continue;
+		}
+		if (v < 0 || pads > 0)
 			return 0;
+		digits++;
 		bits = bits << 6 | (uint32_t)v;
 		have += 6;
 		if (have >= 8) {
@@ -63,5 +73,5 @@ base64_decode(const char *in, size_t n, char *out)
 			out[written++] = (char)(bits >> have & 0xFF);
 		}
 	}
-	return written;
+	return pads <= 2 && (digits + pads) % 4 == 0 ? written : 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Base64 as HTTP's Basic scheme has it (RFC 4648, 4). */
+ * Base64 (RFC 4648, 4), as RabbitMQ takes it. */
 #ifndef MGMT_BASE64_H
 #define MGMT_BASE64_H
 
@@ -10,8 +10,8 @@
 
 void base64_encode(const void *in, size_t n, char *out);
 
-/* Decodes n characters into `out`, which has room for n bytes. Padding may be missing; anything else that
- * is not base64 gives 0. Returns the number of bytes. */
+/* Decodes n characters into `out`, which has room for n bytes. Blanks and line ends anywhere mean nothing, as base64(1) cuts
+ * lines; what is not base64, also where padding is missing, gives 0. Returns the number of bytes. */
 size_t base64_decode(const char *in, size_t n, char *out);
 
 #endif

@@ -1,5 +1,7 @@
 """Answers of the HTTP API that operators of RabbitMQ know: limits as a whole, base64 with line ends, what is refused and how."""
 # SPDX-License-Identifier: Apache-2.0
+import base64
+
 import pytest
 
 from api import Api
@@ -52,3 +54,17 @@ def test_values_that_are_no_numbers_are_shown_as_terms(api, vhost):
         assert was in api("PUT", where, 400, body={"value": "5"})["reason"]
     body = {"pattern": "x", "definition": {"max-length": 5}, "priority": "5"}
     assert "priority " + was in api("PUT", "policies/%s/p" % vhost, 400, body=body)["reason"]
+
+
+def test_base64_as_the_tool_writes_it(api, vhost):
+    """base64(1) cuts lines. Without its padding it is none."""
+    api("PUT", "queues/%s/q" % vhost, 201, body={})
+    raw = bytes(range(256))
+    where = "exchanges/%s/amq.default/publish" % vhost
+    body = {"properties": {}, "routing_key": "q", "payload_encoding": "base64",
+            "payload": base64.encodebytes(raw).decode().replace("\n", "\r\n")}
+    assert api("POST", where, body=body) == {"routed": True}
+    for wrong in ("aGk", "aGk==", "aGk=aGk=", "a"):
+        assert api("POST", where, 400, body=dict(body, payload=wrong))["reason"] == ["not_base64", wrong]
+    got = api("POST", "queues/%s/q/get" % vhost, body={"count": 5, "ackmode": "ack_requeue_false", "encoding": "base64"})
+    assert [base64.b64decode(m["payload"]) for m in got] == [raw]
