@@ -83,19 +83,20 @@ cmd_unbind(struct cli *c)
 {
 	json_t *want = wanted(c), *list = NULL;
 	const char *key;
-	char *path, *what;
+	char *path, *what, *binding;
 	int rc;
 
 	if (want == NULL)
 		return CLI_USAGE;
 	path = path_of(c);
 	what = what_of(c);
-	rc = http_client_call(c, &(struct http_call){ .path = path, .what = what }, NULL, &list);
+	binding = xasprintf("binding of %s", what);
+	rc = http_client_call(c, &(struct http_call){ .path = path, .what = binding }, NULL, &list);
 	key = find(list, want);
 	if (rc != CLI_OK) {
 		free(what);
 	} else if (key == NULL) {
-		rc = cli_fail(c, "there is no binding of %s%s", what,
+		rc = cli_fail(c, "there is no %s%s", binding,
 		    json_array_size(list) > 0 ? "; of others there are some" : "");
 		free(what);
 	} else {
@@ -106,6 +107,7 @@ cmd_unbind(struct cli *c)
 	}
 	json_decref(list);
 	json_decref(want);
+	free(binding);
 	free(path);
 	return rc;
 }

@@ -12,6 +12,7 @@
 
 #include "base/suggest.h"
 #include "cli/cli_options.h"
+#include "cli/other_names.h"
 #include "cli/text_safe.h"
 
 enum { GIVEN_MAX = 256, ARGS_MAX = 16, WORDS_MAX = 64 };
@@ -114,7 +115,7 @@ cli_command_find(const char *name)
 static int
 unknown_option(const struct cli *c, const char *word, size_t n)
 {
-	const char *words[WORDS_MAX], *nearest;
+	const char *words[WORDS_MAX], *nearest, *other;
 	const struct cli_option *o;
 	char name[64];
 	size_t count = 0;
@@ -123,6 +124,9 @@ unknown_option(const struct cli *c, const char *word, size_t n)
 	for (size_t i = 0; (o = cli_option_at(c->command, i)) != NULL && count < WORDS_MAX; i++)
 		words[count++] = o->name;
 	nearest = suggest_nearest(name, words, count);
+	other = other_option_explain(name);
+	if (other != NULL)
+		return cli_misuse(c, "unknown option '--%s'; %s", name, other);
 	if (nearest != NULL)
 		return cli_misuse(c, "unknown option '--%s'; nearest: '--%s'", name, nearest);
 	return cli_misuse(
@@ -159,6 +163,17 @@ read_long(struct cli *c, const char *word, char **argv, int argc, int *next)
 	return take_option(c, o, argv[(*next)++]);
 }
 
+static int
+unknown_letter(const struct cli *c, char letter)
+{
+	const char name[] = { letter, '\0' }, *other = other_option_explain(name);
+
+	if (other != NULL)
+		return cli_misuse(c, "unknown option '-%c'; %s", letter, other);
+	return cli_misuse(
+	    c, "unknown option '-%c'; 'hermes help %s' shows all", letter, c->command->name);
+}
+
 /* -l value, -lvalue, and several switches in one word. */
 static int
 read_short(struct cli *c, const char *word, char **argv, int argc, int *next)
@@ -168,8 +183,7 @@ read_short(struct cli *c, const char *word, char **argv, int argc, int *next)
 		int status;
 
 		if (o == NULL)
-			return cli_misuse(c, "unknown option '-%c'; 'hermes help %s' shows all", *p,
-			    c->command->name);
+			return unknown_letter(c, *p);
 		if (o->value == NULL) {
 			if ((status = take_option(c, o, "")) != CLI_OK)
 				return status;
@@ -215,23 +229,27 @@ read_words(struct cli *c, char **argv, int argc)
 int
 cli_unknown_command(const char *word)
 {
+	static const struct cli none; /* no command */
 	const char *words[WORDS_MAX], *nearest;
 	size_t count = 0;
+	char *other;
 
-	if (word[0] == '-') {
-		fprintf(stderr,
-		    "hermes: '%s' stands before the command; it is hermes COMMAND [OPTIONS], "
-		    "and 'hermes help' shows the commands\n",
+	if (word[0] == '-')
+		return cli_misuse(&none,
+		    "'%s' stands before the command; it is hermes COMMAND [OPTIONS], and 'hermes "
+		    "help' shows the commands",
 		    word);
-		return CLI_USAGE;
-	}
 	for (const struct cli_command *k = cli_commands; k->name != NULL && count < WORDS_MAX; k++)
 		words[count++] = k->name;
 	nearest = suggest_nearest(word, words, count);
-	if (nearest != NULL)
-		fprintf(stderr, "hermes: unknown command '%s'; nearest: '%s'\n", word, nearest);
+	other = other_name_explain(word, nearest == NULL);
+	if (other != NULL)
+		(void)cli_misuse(&none, "%s", other);
+	else if (nearest != NULL)
+		(void)cli_misuse(&none, "unknown command '%s'; nearest: '%s'", word, nearest);
 	else
-		fprintf(stderr, "hermes: unknown command '%s'; 'hermes help' shows all\n", word);
+		(void)cli_misuse(&none, "unknown command '%s'; 'hermes help' shows all", word);
+	free(other);
 	return CLI_USAGE;
 }
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli_verbs.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/suggest.h"
 #include "cli/cli_options.h"
+#include "cli/other_names.h"
 
 enum { VERBS_MAX = 32 };
 
@@ -12,15 +14,21 @@ static int
 unknown_verb(struct cli *c, const struct cli_verb *verbs, const char *word)
 {
 	const char *words[VERBS_MAX], *nearest;
+	char *other = other_name_explain(word, false);
 	size_t n = 0;
 
 	for (const struct cli_verb *v = verbs; v->name != NULL && n < VERBS_MAX; v++)
 		words[n++] = v->name;
 	nearest = suggest_nearest(word, words, n);
 	if (nearest != NULL)
-		return cli_misuse(c, "there is no '%s'; nearest: '%s'", word, nearest);
-	return cli_misuse(
-	    c, "there is no '%s'; 'hermes help %s' shows all", word, cli_command_name(c));
+		(void)cli_misuse(c, "there is no '%s'; nearest: '%s'", word, nearest);
+	else if (other != NULL)
+		(void)cli_misuse(c, "%s", other);
+	else
+		(void)cli_misuse(
+		    c, "there is no '%s'; 'hermes help %s' shows all", word, cli_command_name(c));
+	free(other);
+	return CLI_USAGE;
 }
 
 static bool

@@ -205,15 +205,32 @@ is_telling(const char *reason)
 	return reason[0] != '\0' && strcmp(reason, "Not Found") != 0;
 }
 
+/* Words for what is an answer to programs. */
+static const char *
+in_words(const char *reason)
+{
+	static const char *const words[][2] = {
+		{ "vhost_not_found", "there is no such vhost" },
+		{ "vhost_or_user_not_found", "there is no such vhost, or no such user" },
+		{ "not_base64", "that is not base64" },
+	};
+
+	for (size_t i = 0; i < COUNT_OF(words); i++)
+		if (strcmp(reason, words[i][0]) == 0)
+			return words[i][1];
+	return reason;
+}
+
 /* The node refused. What it says may hold names, which may hold anything. */
 static void
 explain_refusal(const struct talk *k)
 {
 	const struct http_call *call = k->call;
+	const bool makes = call->method == HTTP_PUT || call->method == HTTP_POST;
 	const char *said = json_string_value(json_object_get(k->json, "reason")),
 	           *error = json_string_value(json_object_get(k->json, "error"));
 	char *user = text_safe_format("%s", k->user),
-	     *reason = text_safe_line(said != NULL ? said : "");
+	     *reason = text_safe_line(said != NULL ? in_words(said) : "");
 
 	if (k->status == 401 && error != NULL && strcmp(error, "not_authorised") == 0)
 		(void)cli_fail(k->cli, "user '%s' may not do this%s%s", user,
@@ -221,6 +238,8 @@ explain_refusal(const struct talk *k)
 	else if (k->status == 401)
 		(void)cli_fail(k->cli, "the node refused user '%s': %s; give --user and --password",
 		    user, *reason != '\0' ? reason : "not authorized");
+	else if (k->status == 404 && call->what != NULL && !is_telling(reason) && makes)
+		(void)cli_fail(k->cli, "%s: something that it needs is not there", call->what);
 	else if (k->status == 404 && call->what != NULL && !is_telling(reason))
 		(void)cli_fail(k->cli, "there is no %s", call->what);
 	else if ((k->status == 400 || k->status == 404) && call->what != NULL && *reason != '\0')

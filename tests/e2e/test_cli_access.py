@@ -201,7 +201,7 @@ def test_import_reports_each_object(broker, cli, tmp_path):
     only = json.dumps({"policies": [{"name": "second", "pattern": "^b", "definition": {"max-length": 2}}]})
     assert cli("import", "-", "--vhost", "shop", stdin=only) == "imported all\n"
     assert [r["name"] for r in rows(cli("policy", "list", "--vhost", "shop"))] == ["fine", "second"]
-    assert "vhost 'none': vhost_not_found" in cli("import", "--vhost", "none", stdin=only, status=1)
+    assert "vhost 'none': there is no such vhost" in cli("import", "--vhost", "none", stdin=only, status=1)
     cli("vhost", "delete", "shop")
 
 

@@ -87,7 +87,7 @@ def test_a_hash_moves_from_user_to_user(broker, cli, how):
 
 
 def test_a_hash_that_is_none(cli):
-    assert "user 'h': not_base64" in cli("user", "add", "h", "--password-hash", "???", status=1)
+    assert "user 'h': that is not base64" in cli("user", "add", "h", "--password-hash", "???", status=1)
     assert "user 'h': hashing_algorithm is not known" in \
         cli("user", "add", "h", "--password-hash", "AAAA", "--hashing-algorithm", "sha1", status=1)
 

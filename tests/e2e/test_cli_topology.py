@@ -176,7 +176,7 @@ def test_export_and_import_are_a_round_trip(broker, cli, tmp_path):
     cli("delete", "queue", "q" + ODD, "--vhost", ODD)
     cli("import", "--vhost", ODD, stdin=part)
     assert cli("export", "--vhost", ODD) == part
-    assert "vhost 'none': vhost_not_found" in cli("export", "--vhost", "none", status=1)
+    assert "vhost 'none': there is no such vhost" in cli("export", "--vhost", "none", status=1)
     assert "cannot write /dev/full: No space left" in cli("export", "/dev/full", status=1)
     assert "cannot write " in cli("export", tmp_path / "no" / "such", status=1)
     cli("vhost", "delete", ODD)
