@@ -6,28 +6,12 @@
 #include "amqp/method.h"
 #include "amqp/names.h"
 #include "amqp/park.h"
+#include "broker/alternate.h"
 #include "broker/binding.h"
 #include "broker/exchange.h"
 #include "broker/permission.h"
 #include "broker/table.h"
 #include "broker/topic_permission.h"
-
-/* An alternate exchange needs read on the exchange that has it and write on the alternate; asked
- * only of a new exchange. Of the wrong type it is exchange_declare's to refuse. */
-static const struct error *
-check_alternate(const struct client *client, struct span name, const struct table *arguments)
-{
-	const struct error *err;
-	struct field f;
-
-	if (!table_find(table_span(arguments), "alternate-exchange", &f) || f.kind != 'S' ||
-	    exchange_find(client->vhost, name) != NULL)
-		return NULL;
-	err = permission_check(client, PERM_READ, "exchange", name);
-	if (err == NULL)
-		err = permission_check(client, PERM_WRITE, "exchange", f.bytes);
-	return err;
-}
 
 static const struct error *
 declare(const struct client *client, const struct exchange_spec *spec, struct exchange **x)
@@ -38,7 +22,7 @@ declare(const struct client *client, const struct exchange_spec *spec, struct ex
 	if (spec->name.n > 0 && exchange_type_find(spec->type) != EXCHANGE_TYPES) {
 		err = permission_check(client, PERM_CONFIGURE, "exchange", spec->name);
 		if (err == NULL)
-			err = check_alternate(client, spec->name, spec->arguments);
+			err = alternate_check_rights(client, spec->name, spec->arguments);
 		if (err != NULL)
 			return err;
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * /api/exchanges: lists, one exchange, its bindings. Publishing is publish.c's. */
+#include "broker/alternate.h"
 #include "broker/broker.h"
 #include "broker/exchange.h"
 #include "broker/permission.h"
@@ -69,8 +70,11 @@ declare(struct request *r, const struct exchange_spec *spec, struct exchange **x
 
 	acting_client(&client, r);
 	/* reserved names are refused by themselves, where they are not what is there already */
-	if (spec->name.n > 0 && !span_starts(spec->name, "amq."))
+	if (spec->name.n > 0 && !span_starts(spec->name, "amq.")) {
 		e = permission_check(&client, PERM_CONFIGURE, "exchange", spec->name);
+		if (e == NULL)
+			e = alternate_check_rights(&client, spec->name, spec->arguments);
+	}
 	return e != NULL ? e : exchange_declare(r->vhost, spec, x);
 }
 

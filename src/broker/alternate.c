@@ -7,8 +7,11 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "broker/client.h"
 #include "broker/exchange.h"
 #include "broker/map.h"
+#include "broker/permission.h"
+#include "broker/table.h"
 #include "broker/vhost.h"
 
 struct alternate {
@@ -66,4 +69,17 @@ alternate_first(const struct vhost *vh, struct span name)
 	struct alternate *a = vh->alternates != NULL ? find(vh, name) : NULL;
 
 	return a != NULL ? LIST_FIRST(&a->users) : NULL;
+}
+
+const struct error *
+alternate_check_rights(const struct client *c, struct span name, const struct table *arguments)
+{
+	const struct error *e;
+	struct field f;
+
+	if (!table_find(table_span(arguments), "alternate-exchange", &f) || f.kind != 'S' ||
+	    exchange_find(c->vhost, name) != NULL)
+		return NULL;
+	e = permission_check(c, PERM_READ, "exchange", name);
+	return e != NULL ? e : permission_check(c, PERM_WRITE, "exchange", f.bytes);
 }

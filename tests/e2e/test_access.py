@@ -233,6 +233,17 @@ def test_topic_rights_hold_for_bindings_over_http(node):
         assert [b["routing_key"] for b in http.get(where)] == ["secret"]
 
 
+def test_what_an_alternate_exchange_needs_over_http(node):
+    """As for exchange.declare: who may not write to an exchange cannot have it written to by one of his own."""
+    n = node()
+    http = Http(n)
+    add_user(http, "maker", "/", configure="^m", write="^m|^open", read="^mr")
+    maker = Http(n, "maker", "pw-maker")
+    for name, alternate, want in (("mr1", "amq.direct", 401), ("m1", "open", 401), ("mr2", "open", 201), ("mr2", "amq.direct", 400)):
+        body = {"type": "fanout", "arguments": {"alternate-exchange": alternate}}
+        assert maker.ask("PUT", "exchanges/%2F/" + name, body)[0] == want, (name, alternate)
+
+
 @pytest.mark.parametrize("kind, name, size", [
     ("sha256", "rabbit_password_hashing_sha256", 36), ("sha512", "rabbit_password_hashing_sha512", 68),
     ("pbkdf2", "hermes_password_hashing_pbkdf2_sha512", 84)])
