@@ -15,6 +15,7 @@
 
 struct web_session {
 	char *user;                 /* owned; NULL: free */
+	uint64_t user_id;           /* one of the same name that is made later is another */
 	uint8_t code[MAC_SIZE];     /* of the token */
 	uint8_t password[MAC_SIZE]; /* of what the account has as its password */
 	uint64_t used_ms;
@@ -89,6 +90,7 @@ web_session_begin(
 	(void)snprintf(token, SESSION_TOKEN_SIZE, "%04u.%s", i, secret);
 	forget(one);
 	one->user = xstrdup(u->name);
+	one->user_id = u->id;
 	one->used_ms = now_ms;
 	mac_compute(token, strlen(token), one->code);
 	password_code(u, one->password);
@@ -121,7 +123,7 @@ web_session_user(struct web_sessions *s, const char *token, uint64_t now_ms)
 	u = user_find(s->broker, span_str(one->user));
 	if (u != NULL)
 		password_code(u, code);
-	if (u == NULL || !mac_same(code, one->password, sizeof code) ||
+	if (u == NULL || u->id != one->user_id || !mac_same(code, one->password, sizeof code) ||
 	    now_ms > one->used_ms + SESSION_IDLE_MS) {
 		forget(one);
 		return NULL;

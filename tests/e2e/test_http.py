@@ -176,3 +176,20 @@ def test_session_of_the_console(node):
     assert ask(this, "PUT", "/api/users/guest", {"password": "other", "tags": "administrator"}, headers=token)[0] == 204
     status, headers, _ = ask(this, "GET", "/api/whoami", headers=token)
     assert status == 401 and "www-authenticate" not in headers, "another password ends sessions"
+
+
+def test_sessions_end_with_the_account(node):
+    """Also where one of the same name and password is made in its place."""
+    this = node()
+    assert ask(this, "PUT", "/api/users/ops", {"password": "pw", "tags": "management"})[0] == 201
+    account = json.loads(ask(this, "GET", "/api/users/ops")[2])
+    conn = http.client.HTTPConnection("127.0.0.1", this.management_port, timeout=30 * SLOW)
+    conn.request("POST", "/api/login", "username=ops&password=pw")
+    answer = conn.getresponse()
+    token = {"Cookie": answer.headers["set-cookie"].split(";")[0]}
+    assert answer.status == 200 and ask(this, "GET", "/api/whoami", headers=token)[0] == 200
+    assert ask(this, "PUT", "/api/users/ops", account)[0] == 204
+    assert ask(this, "GET", "/api/whoami", headers=token)[0] == 200, "nothing has changed"
+    assert ask(this, "DELETE", "/api/users/ops")[0] == 204
+    assert ask(this, "PUT", "/api/users/ops", account)[0] == 201
+    assert ask(this, "GET", "/api/whoami", headers=token)[0] == 401
