@@ -285,7 +285,9 @@ static const struct cli_option policy_options[] = {
 };
 
 static const struct cli_option definitions_options[] = {
-	{ .name = "vhost", .value = "NAME", .text = "of this virtual host only, without users" },
+	{ .name = "vhost",
+	    .value = "NAME",
+	    .text = "of this virtual host only, or into it, without users" },
 	END_OF_TABLE,
 };
 
@@ -502,8 +504,9 @@ const struct cli_command cli_commands[] = {
 	        "Those of RabbitMQ, too; from standard input without FILE. Each object is tried: "
 	        "those\n"
 	        "that cannot be made are named with the reason, the others are made, and the exit\n"
-	        "status is 1. What was exported with --vhost needs --vhost here, too.\n"
-	        "  hermes import definitions.json\n",
+	        "status is 1. What was exported of one virtual host needs --vhost.\n"
+	        "  hermes import definitions.json\n"
+	        "  hermes import shop.json --vhost shop-copy\n",
 	    .args_max = 1,
 	    .options = definitions_options,
 	    .client_http = true },

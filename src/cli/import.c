@@ -122,6 +122,32 @@ send_text(struct cli *c, struct span text)
 	return rc;
 }
 
+/* What was exported of one virtual host has none in its list of them, nor in its objects, but for policies. */
+static bool
+is_of_one_vhost(const json_t *doc)
+{
+	static const char *const lists[] = { "queues", "exchanges", "bindings", "policies",
+		"parameters" };
+	enum { POLICIES = 3 };
+	bool found = false;
+	const json_t *one;
+	size_t i;
+
+	if (json_object_get(doc, "vhosts") != NULL)
+		return false;
+	for (size_t n = 0; n < COUNT_OF(lists); n++) {
+		json_array_foreach(json_object_get(doc, lists[n]), i, one)
+		{
+			bool says = json_object_get(one, "vhost") != NULL;
+
+			if (says && n < POLICIES)
+				return false;
+			found |= !says;
+		}
+	}
+	return found;
+}
+
 int
 cmd_import(struct cli *c)
 {
@@ -141,7 +167,12 @@ cmd_import(struct cli *c)
 		return CLI_FAILED;
 	/* the node would find it, too, but has no file and line to say */
 	doc = json_loadb(text, (size_t)n, JSON_ALLOW_NUL, &error);
-	if (json_is_object(doc))
+	if (json_is_object(doc) && cli_value(c, "vhost") == NULL && is_of_one_vhost(doc))
+		rc = cli_misuse(c,
+		    "%s is what was exported of one virtual host: --vhost NAME says into which "
+		    "it goes",
+		    file != NULL ? file : "standard input");
+	else if (json_is_object(doc))
 		rc = send_text(c, span_of(text, (size_t)n));
 	else if (doc != NULL)
 		rc = cli_fail(c, "%s holds no JSON object", file != NULL ? file : "standard input");

@@ -1,0 +1,44 @@
+"""Definitions of one virtual host. One node for all."""
+# SPDX-License-Identifier: Apache-2.0
+import json
+
+import pytest
+
+from shell import broker, cli, rows      # noqa: F401 (fixtures)
+
+QUEUE = {"name": "q", "durable": True, "auto_delete": False, "arguments": {}}
+
+
+def test_of_one_vhost_into_another(cli, tmp_path):
+    file = tmp_path / "shop.json"
+    cli("vhost", "add", "shop")
+    cli("vhost", "add", "copy")
+    for words in (["declare", "queue", "q"], ["declare", "exchange", "x", "-t", "topic"], ["bind", "x", "q", "-k", "a.#"],
+                  ["policy", "set", "p", "^q", "-s", "max-length=7"]):
+        cli(*words, "--vhost", "shop")
+    cli("export", file, "--vhost", "shop")
+    said = "%s is what was exported of one virtual host: --vhost NAME says into which it goes\n"
+    assert cli("import", file, status=2) == "hermes import: " + said % file
+    assert cli("import", "-", stdin=file.read_text(), status=2) == "hermes import: " + said % "standard input"
+    assert "q" not in [r["name"] for r in rows(cli("list", "queues", "--vhost", "/"))]
+    assert cli("import", file, "--vhost", "copy") == "imported all\n"
+    for what in ("queues", "exchanges", "bindings", "policies"):
+        there = [{k: v for k, v in r.items() if k != "vhost"} for r in rows(cli("list", what, "--vhost", "shop"))]
+        assert there == [{k: v for k, v in r.items() if k != "vhost"} for r in rows(cli("list", what, "--vhost", "copy"))]
+        assert there
+    for vhost in ("shop", "copy"):
+        cli("vhost", "delete", vhost)
+
+
+@pytest.mark.parametrize("doc, status", [
+    ({"queues": [{**QUEUE, "vhost": "/"}]}, 0),
+    ({"vhosts": [], "queues": [QUEUE]}, 1),
+    ({"queues": [QUEUE, {**QUEUE, "vhost": "/"}]}, 1),      # a mistake in one of them
+    ({"parameters": [], "queues": []}, 0),
+    ({"users": []}, 0),
+    ({"policies": [{"name": "p", "pattern": "a", "definition": {"max-length": 1}}]}, 2),
+    ({"queues": 7}, 1),
+], ids=lambda v: json.dumps(v)[:40])
+def test_what_is_of_one_vhost(cli, doc, status):
+    said = cli("import", stdin=json.dumps(doc), status=status)
+    assert ("--vhost NAME" in said) == (status == 2)
