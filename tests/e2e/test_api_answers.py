@@ -68,3 +68,10 @@ def test_base64_as_the_tool_writes_it(api, vhost):
         assert api("POST", where, 400, body=dict(body, payload=wrong))["reason"] == ["not_base64", wrong]
     got = api("POST", "queues/%s/q/get" % vhost, body={"count": 5, "ackmode": "ack_requeue_false", "encoding": "base64"})
     assert [base64.b64decode(m["payload"]) for m in got] == [raw]
+
+
+def test_a_browser_is_led_to_the_help_page(api):
+    where = api.base[:-len("/api/")]
+    for path in ("", "/", "/api", "/api/"):
+        answer = api.session.get(where + path, auth=("nobody", "no"), timeout=30)
+        assert answer.status_code == 200 and answer.url == where + "/api/index.html" and "/api/queues" in answer.text

@@ -25,6 +25,7 @@ FOREIGN = {"none": set(TAGS), "visible": {"administrator"}, "monitored": {"admin
 
 # method, path: needs, vhost
 RABBITMQ = """
+GET / none none
 GET /api none none
 GET /api/index.html nobody none
 GET /api/auth nobody none

@@ -40,7 +40,7 @@ static const struct {
 	{ "GET /api/nonsense", "", 404,
 	    "{\"error\":\"Object Not Found\",\"reason\":\"Not Found\"}" },
 	{ "GET //healthz", "", 404, "Not Found" },
-	{ "GET /", "", 404, "Not Found" },
+	{ "GET /", "", 301, "location: /api/index.html" },
 	{ "GET /api", "", 301, "location: /api/index.html" },
 	{ "GET /api/", "", 301, "location: /api/index.html" },
 	{ "GET /api/index.html", "", 200, "/api/overview" },
