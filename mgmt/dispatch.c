@@ -4,6 +4,7 @@
 #include "mgmt/dispatch.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -206,6 +207,18 @@ no_such_method(struct request *r, const char *pattern)
 	reply_empty(r, evhttp_request_get_command(r->ev) == EVHTTP_REQ_OPTIONS ? 200 : 405);
 }
 
+/* Is each % of a path followed by two digits? If not, nobody can tell which name is meant. */
+static bool
+is_encoded(const char *path)
+{
+	while ((path = strchr(path, '%')) != NULL) {
+		if (!isxdigit((unsigned char)path[1]) || !isxdigit((unsigned char)path[2]))
+			return false;
+		path += 3;
+	}
+	return true;
+}
+
 static void
 begin(struct request *r)
 {
@@ -214,7 +227,9 @@ begin(struct request *r)
 
 	r->route = route_of(
 	    path != NULL ? path : "/", (int)evhttp_request_get_command(r->ev), r->args, &pattern);
-	if (pattern == NULL)
+	if (path != NULL && !is_encoded(path))
+		reply_bad(r, "a %% in the path is not followed by two hexadecimal digits");
+	else if (pattern == NULL)
 		reply_not_found(r);
 	else if (r->route == NULL)
 		no_such_method(r, pattern);

@@ -1,6 +1,9 @@
 """Answers of the HTTP API that operators of RabbitMQ know: limits as a whole, base64 with line ends, what is refused and how."""
 # SPDX-License-Identifier: Apache-2.0
 import base64
+import http.client
+import json
+import urllib.parse
 
 import pytest
 
@@ -75,3 +78,14 @@ def test_a_browser_is_led_to_the_help_page(api):
     for path in ("", "/", "/api", "/api/"):
         answer = api.session.get(where + path, auth=("nobody", "no"), timeout=30)
         assert answer.status_code == 200 and answer.url == where + "/api/index.html" and "/api/queues" in answer.text
+
+
+def test_a_path_that_is_not_encoded(api, vhost):
+    """Many clients would mend it before it goes out."""
+    for path in ("queues/%s/a%%zz", "queues/%s/a%%", "queues/%s/a%%4", "queues/%%5/%s", "no%%xsuch/%s"):
+        conn = http.client.HTTPConnection(urllib.parse.urlsplit(api.base).netloc, timeout=30)
+        conn.request("PUT", "/api/" + path % vhost, b"{}")
+        answer = conn.getresponse()
+        assert answer.status == 400 and "hexadecimal" in json.load(answer)["reason"], path
+        conn.close()
+    assert api.get("queues/" + vhost) == []
