@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/password.h"
 #include "broker/broker.h"
+#include "broker/persist.h"
 #include "broker/user.h"
 #include "mgmt/access_json.h"
 #include "mgmt/base64.h"
@@ -67,11 +68,11 @@ route_user_delete(struct request *r)
 	reply_done(r, 204);
 }
 
-/* Those that are there; the others are not missed. */
+/* All that are there go; the first that is not is the reason of a refusal. */
 void
 route_users_bulk_delete(struct request *r)
 {
-	const json_t *names = json_object_get(r->body, "users"), *name;
+	json_t *names = json_object_get(r->body, "users"), *name, *missing = NULL;
 	size_t i;
 
 	if (names == NULL) {
@@ -87,13 +88,20 @@ route_users_bulk_delete(struct request *r)
 		struct user *u =
 		    json_is_string(name) ? user_find(r->m->broker, json_span(name)) : NULL;
 
-		if (u == NULL)
+		if (u == NULL) {
+			missing = missing != NULL ? missing : name;
 			continue;
+		}
 		log_line(LOG_INFO, &(struct log_who){ .peer = r->peer.host, .user = r->user_name },
 		    "user '%s' is deleted", u->name);
 		user_clear(u);
 	}
-	reply_done(r, 204);
+	if (missing == NULL)
+		reply_done(r, 204);
+	else
+		reply_when(r, persist_objects_wait(r->m->broker), 400,
+		    json_pack("{s:s, s:[s, O]}", "error", "bad_request", "reason", "no_such_user",
+		        missing));
 }
 
 /* --- PUT ---------------------------------------------------------------------------- */

@@ -89,3 +89,13 @@ def test_a_path_that_is_not_encoded(api, vhost):
         assert answer.status == 400 and "hexadecimal" in json.load(answer)["reason"], path
         conn.close()
     assert api.get("queues/" + vhost) == []
+
+
+def test_users_that_are_not_there_are_missed(api):
+    for name in ("one", "two"):
+        api("PUT", "users/" + name, 201, body={"password": "x", "tags": ""})
+    answer = api("POST", "users/bulk-delete", 400, body={"users": ["one", "nobody", 5, "two"]})
+    assert answer == {"error": "bad_request", "reason": ["no_such_user", "nobody"]}
+    assert [u["name"] for u in api.get("users?columns=name&sort=name")] == ["admin", "guest"]
+    assert api("POST", "users/bulk-delete", 400, body={"users": [5]})["reason"] == ["no_such_user", 5]
+    api("POST", "users/bulk-delete", 204, body={"users": []})
