@@ -139,6 +139,8 @@ route_parameter_put(struct request *r)
 
 	if (value == NULL)
 		reply_bad(r, "[{key_missing,value}]");
+	else if (span_is(component, "policy") || span_is(component, "operator_policy"))
+		reply_bad(r, "policies may not be set using this method");
 	else if (!names_limits(r))
 		reply_bad(
 		    r, "Validation failed\n\ncomponent %.*s not found\n", SPAN_FMT(component));

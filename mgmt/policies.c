@@ -12,6 +12,7 @@
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/policies.h"
 #include "mgmt/request.h"
+#include "mgmt/rows.h"
 
 json_t *
 policy_value_json(const struct policy *p)
@@ -50,7 +51,7 @@ list_everywhere(struct request *r, enum policy_kind kind)
 		if (request_sees(r, vh))
 			add_all(list, vh, kind);
 	}
-	reply_json(r, 200, list);
+	reply_rows(r, list);
 }
 
 static void
@@ -59,7 +60,7 @@ list_vhost(struct request *r, enum policy_kind kind)
 	json_t *list = json_array();
 
 	add_all(list, r->vhost, kind);
-	reply_json(r, 200, list);
+	reply_rows(r, list);
 }
 
 static void
@@ -70,7 +71,7 @@ get_one(struct request *r, enum policy_kind kind)
 	if (p == NULL)
 		reply_not_found(r);
 	else
-		reply_json(r, 200, policy_json(p, true));
+		reply_row(r, policy_json(p, true));
 }
 
 /* ---- changed ---- */

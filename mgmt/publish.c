@@ -42,7 +42,9 @@ publish(struct publisher *p, const json_t *body, struct span exchange, bool *rou
 	if (e != NULL)
 		return json_sprintf("%u %s", e->code, e->text);
 	*routed = how == PUBLISHED_ROUTED;
-	return how == PUBLISHED_REFUSED ? json_string("rejected") : NULL;
+	return how == PUBLISHED_REFUSED
+	           ? json_string("rejected Unable to publish message. Check queue limits.")
+	           : NULL;
 }
 
 static bool

@@ -77,6 +77,14 @@ put_policies(struct json_out *o, const struct queue *q)
 	table_free(&all);
 }
 
+/* In the short rows of disable_stats. */
+static void
+put_policy_if_any(struct json_out *o, const struct queue *q)
+{
+	if (q->policy[POLICY_USER] != NULL)
+		OUT_TEXT(o, "policy", q->policy[POLICY_USER]->name);
+}
+
 /* ---- what it holds and does ---- */
 
 static void
@@ -184,11 +192,13 @@ write_queue(const struct doc *d, void *item)
 	if (!d->no_stats || d->is_single) {
 		put_state(d, q);
 	} else if (d->totals) {
+		put_policy_if_any(d->out, q);
 		OUT_INT(d->out, "messages", q->ready + q->unacked);
 		OUT_INT(d->out, "messages_ready", q->ready);
 		OUT_INT(d->out, "messages_unacknowledged", q->unacked);
 		OUT_TEXT(d->out, "state", "running");
 	} else {
+		put_policy_if_any(d->out, q);
 		OUT_TEXT(d->out, "state", "live");
 	}
 	if (d->is_single)

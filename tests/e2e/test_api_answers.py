@@ -99,3 +99,28 @@ def test_users_that_are_not_there_are_missed(api):
     assert [u["name"] for u in api.get("users?columns=name&sort=name")] == ["admin", "guest"]
     assert api("POST", "users/bulk-delete", 400, body={"users": [5]})["reason"] == ["no_such_user", 5]
     api("POST", "users/bulk-delete", 204, body={"users": []})
+
+
+def test_policies_in_short(api, vhost):
+    for name, priority in (("b", 2), ("a", 1)):
+        api("PUT", "policies/%s/%s" % (vhost, name), 201,
+            body={"pattern": "^limited", "definition": {"max-length": 1, "overflow": "reject-publish"}, "priority": priority})
+    for where in ("policies", "policies/" + vhost):
+        assert api.get(where + "?columns=name,priority&sort=priority") == [{"name": "a", "priority": 1}, {"name": "b", "priority": 2}]
+    assert api.get("policies/%s/a?columns=name" % vhost) == {"name": "a"}
+    for name in ("limited", "free"):
+        api("PUT", "queues/%s/%s" % (vhost, name), 201, body={"durable": True})
+    short = {"arguments": {}, "auto_delete": False, "durable": True, "exclusive": False, "type": "classic", "vhost": vhost,
+             "node": api.get("overview?columns=node")["node"]}
+    counts = {"messages": 0, "messages_ready": 0, "messages_unacknowledged": 0, "state": "running"}
+    where = "queues/%s?disable_stats=true" % vhost
+    assert api.get(where) == [dict(short, name="free", state="live"), dict(short, name="limited", policy="b", state="live")]
+    assert api.get(where + "&enable_queue_totals=true") == [
+        dict(short, name="free", **counts), dict(short, name="limited", policy="b", **counts)]
+    body = {"properties": {}, "routing_key": "limited", "payload": "x", "payload_encoding": "string"}
+    assert api("POST", "exchanges/%s/amq.default/publish" % vhost, body=body) == {"routed": True}
+    assert api("POST", "exchanges/%s/amq.default/publish" % vhost, 400, body=body)["reason"] == \
+        "rejected Unable to publish message. Check queue limits."
+    for component in ("policy", "operator_policy"):
+        answer = api("PUT", "parameters/%s/%s/p" % (component, vhost), 400, body={"value": {}})
+        assert answer["reason"] == "policies may not be set using this method"
