@@ -11,8 +11,10 @@ test_packages=(check clang libclang-rt-14-dev python3 python3-pytest python3-pyt
 	amqp-tools xz-utils valgrind strace python3-aio-pika python3-kombu python3-celery openjdk-17-jdk-headless
 	librabbitmq-client-java libslf4j-java golang-go golang-github-rabbitmq-amqp091-go-dev
 	ruby ruby-bunny php-cli php-amqplib php-amqp perl libanyevent-rabbitmq-perl nagios-plugins-rabbitmq)
-# Node and npm may be there from elsewhere; Debian's npm cannot be installed beside those.
-command -v npm >/dev/null || test_packages+=(nodejs npm)
+# For the console. Node and npm may be there from elsewhere; Debian's npm cannot be installed beside those.
+command -v npm >/dev/null || build_packages+=(nodejs npm)
+# The console in a browser, with letters for what people write.
+test_packages+=(chromium fonts-noto-cjk fonts-noto-color-emoji)
 
 say() {
 	printf '%s: %s\n' "${0##*/}" "$*"

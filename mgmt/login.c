@@ -23,11 +23,15 @@
 
 #define COOKIE "hermes_session"
 
-/* The realm is RabbitMQ's: clients in Perl, Java and Go keep passwords by it, and send none to another. */
+/* The realm is RabbitMQ's: clients in Perl, Java and Go keep passwords by it, and send none to another. A script of a page,
+ * which the console is, has a form of its own: the browser must not show its window. */
 static void
 ask_for_login(struct request *r)
 {
-	reply_header(r, "www-authenticate", "Basic realm=\"RabbitMQ Management\"");
+	const char *mode = request_header(r, "Sec-Fetch-Mode");
+
+	if (mode == NULL || strcasecmp(mode, "navigate") == 0)
+		reply_header(r, "www-authenticate", "Basic realm=\"RabbitMQ Management\"");
 }
 
 static void
@@ -226,9 +230,12 @@ route_logout(struct request *r)
 void
 route_whoami(struct request *r)
 {
+	/* the accounts whose passwords everybody knows may log in from loopback only (broker/user.h) */
+	bool is_known = r->user->is_default && r->user->loopback_only;
+
 	reply_json(r, 200,
-	    json_pack("{s:o, s:o}", "name", json_text(span_str(r->user->name)), "tags",
-	        tags_json(&r->user->tag_list)));
+	    json_pack("{s:o, s:o, s:b}", "name", json_text(span_str(r->user->name)), "tags",
+	        tags_json(&r->user->tag_list), "default_password", is_known));
 }
 
 void

@@ -137,6 +137,15 @@ reply_bytes(struct request *r, int status, const char *type, struct evbuffer *bo
 }
 
 void
+reply_static(struct request *r, int status, const char *type, struct evbuffer *body)
+{
+	reply_header(r, "content-type", type);
+	reply_header(r, "vary", "accept-encoding");
+	reply_header(r, "x-content-type-options", "nosniff");
+	answer(r, status, body);
+}
+
+void
 reply_empty(struct request *r, int status)
 {
 	reply_bytes(r, status, NULL, NULL);

@@ -101,6 +101,8 @@ void reply_done(struct request *r, int status);
 void reply_when(struct request *r, struct store_wait wait, int status, json_t *body);
 /* Takes the contents of body, not the buffer. type NULL: without a body. */
 void reply_bytes(struct request *r, int status, const char *type, struct evbuffer *body);
+/* The same for what does not change: whoever calls sets the headers of encoding, caching and policy. */
+void reply_static(struct request *r, int status, const char *type, struct evbuffer *body);
 void reply_header(struct request *r, const char *name, const char *value);
 
 /* The reply comes after the handler has returned. Nothing of the client is read meanwhile. */

@@ -40,7 +40,9 @@ programs() {	# VARIABLE DIRECTORY PREFIX EXTRA-SOURCES LDFLAGS
 make_list() {
 	echo '# Written by tests/sources.sh --write: lists of files for Makefile.am.'
 	echo
-	find_in src amqp mgmt -- -name '*.[ch]' -o -name '*.def' | grep -vx 'src/main\.c' | list hermes_sources
+	find_in src amqp mgmt -- -name '*.[ch]' -o -name '*.def' | grep -vx -e 'src/main\.c' -e 'mgmt/console_[fn].*\.c' |
+	    list hermes_sources
+	find_in console -- ! -path '*/node_modules/*' ! -name console_files.c | list console_sources
 	helpers=$(find_in tests/unit -- -name '*.[ch]' ! -name 'check_*.c' | sort | sed 's/^/ /' | tr -d '\n')
 	programs unit_tests tests/unit check "$helpers" '$(unit_ldflags)'
 	programs fuzz_targets tests/fuzz fuzz ' $(fuzz_main)' '$(fuzz_ldflags)'
@@ -55,7 +57,7 @@ make_list() {
 		    -name '*.py' -o -name '*.txt' -o -name '*.md' -o -name '*.ini' -o -name '*.sh'
 		find_in tests/differential -- -name '*.py' -o -name '*.md' -o -name run
 		[ ! -d tests/differential/traces ] || echo tests/differential/traces
-		find_in tests/clients -- ! -path '*/node_modules/*'
+		find_in tests/clients tests/console -- ! -path '*/node_modules/*'
 		find_in tests/fuzz -- -path 'tests/fuzz/*.h' -o -path 'tests/fuzz/replay_main.c'
 		# by what they are called: a build in the tree leaves objects, programs and logs beside them
 		find_in tests/cost tests/sim -- -name '*.sh' -o -name '*.txt'

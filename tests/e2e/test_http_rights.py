@@ -162,6 +162,7 @@ POST /api/hermes/snapshot administrator none
 DELETE /api/hermes/session nobody none
 POST /api/hermes/exchanges/:vhost/:exchange/publish management own
 GET /healthz nobody none
+GET /console/:file nobody none
 GET /api/health/checks/is-in-service management none
 GET /api/health/checks/ready-to-serve-clients management none
 GET /api/health/checks/below-node-connection-limit management none

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// The HTTP API of the node: all that the console knows and does goes through here.
+
+/** What the node refused, or that it could not be reached (status 0). `reason` is for people. */
+export class ApiError extends Error {
+	constructor(status, reason) {
+		super(reason);
+		this.status = status;
+		this.reason = reason;
+	}
+}
+
+const listeners = new Set();
+let reachable = true;
+
+/** Calls fn({ reachable }) or fn({ expired: true }) when that changes; returns what takes it away again. */
+export function onState(fn) {
+	listeners.add(fn);
+	return () => listeners.delete(fn);
+}
+
+function tell(state) {
+	for (const fn of listeners)
+		fn(state);
+}
+
+function setReachable(now) {
+	if (now !== reachable) {
+		reachable = now;
+		tell({ reachable });
+	}
+}
+
+/** A path below /api from pieces, each percent-encoded: path('queues', vhost, name). */
+export function path(...pieces) {
+	return pieces.map((p) => encodeURIComponent(p)).join('/');
+}
+
+/** ?a=1&b=2 of what is neither undefined, null nor ''; '' if nothing is left. */
+export function query(params) {
+	const pairs = Object.entries(params).filter(([, v]) => v !== undefined && v !== null && v !== '');
+	return pairs.length ? '?' + new URLSearchParams(pairs.map(([k, v]) => [k, String(v)])) : '';
+}
+
+async function reasonOf(response) {
+	try {
+		const said = await response.json();
+		return typeof said.reason === 'string' ? said.reason : JSON.stringify(said.reason ?? said.error ?? said);
+	} catch {
+		return `HTTP ${response.status} ${response.statusText}`;
+	}
+}
+
+async function ask(method, where, { body, signal, headers } = {}) {
+	let response;
+	try {
+		response = await fetch('api/' + where, { method, signal, credentials: 'same-origin', headers: { accept: 'application/json', ...headers },
+			body });
+	} catch (e) {
+		if (e.name === 'AbortError')
+			throw e;
+		setReachable(false);
+		throw new ApiError(0, 'the node does not answer');
+	}
+	setReachable(true);
+	if (response.ok)
+		return response;
+	const error = new ApiError(response.status, await reasonOf(response));
+	if (response.status === 401 && where !== 'login' && /login/i.test(error.reason))
+		tell({ expired: true });
+	throw error;
+}
+
+async function json(response) {
+	const text = await response.text();
+	return text ? JSON.parse(text) : null;
+}
+
+const jsonHeaders = { 'content-type': 'application/json' };
+
+export const get = async (where, options) => json(await ask('GET', where, options));
+export const put = async (where, body = {}) => json(await ask('PUT', where, { body: JSON.stringify(body), headers: jsonHeaders }));
+export const post = async (where, body = {}) => json(await ask('POST', where, { body: JSON.stringify(body), headers: jsonHeaders }));
+export const del = async (where) => json(await ask('DELETE', where));
+
+/** The cookie of the session comes with the answer; the password is kept nowhere. */
+export const login = (username, password) => ask('POST', 'login', { body: new URLSearchParams({ username, password }) });
+export const logout = () => ask('DELETE', 'hermes/session');
+
+/** Server-sent events of a path: fn(event name, data); returns what ends it. */
+export function events(where, fn) {
+	const source = new EventSource('api/' + where);
+	for (const name of ['message', 'left-out', 'end'])
+		source.addEventListener(name, (e) => fn(name, e.data ? JSON.parse(e.data) : null));
+	source.onerror = () => fn('error', null);
+	return () => source.close();
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The frame around all pages: login, navigation, what everybody has to see.
+import { useCallback, useEffect, useState } from 'preact/hooks';
+import { get, logout, onState } from './api.js';
+import { t } from './i18n/index.js';
+import { LanguageChoice, ThemeChoice } from './lib/choices.jsx';
+import { Toasts, complain } from './lib/toast.jsx';
+import { pages } from './pages/index.js';
+import { Login } from './pages/login.jsx';
+import { href, useRoute } from './router.js';
+import { Session, makeSession } from './session.js';
+
+const RETRY = 3000; // milliseconds
+
+export function App() {
+	const [session, setSession] = useState(undefined); // undefined: not known yet; null: nobody
+	const [state, setState] = useState({ reachable: true, expired: false });
+	const [, setDrawn] = useState(0);
+	const redraw = () => setDrawn((n) => n + 1);
+	const enter = useCallback(async () => {
+		const [who, vhosts] = await Promise.all([get('whoami'), get('vhosts?columns=name')]);
+		setState((old) => ({ ...old, expired: false }));
+		setSession(makeSession(who, vhosts));
+	}, []);
+	useEffect(() => {
+		enter().catch((e) => e.status && setSession(null));
+		return onState((change) => {
+			setState((old) => ({ ...old, ...change }));
+			if (change.expired)
+				setSession(null);
+		});
+	}, []);
+	useEffect(() => {
+		if (state.reachable)
+			return undefined;
+		const timer = setInterval(() => get('whoami').then(() => session === undefined && enter()).catch(() => {}), RETRY);
+		return () => clearInterval(timer);
+	}, [state.reachable, session]);
+	const leave = () => logout().catch(complain).then(() => setSession(null));
+	return (
+		<Session.Provider value={session}>
+			{!state.reachable && <p class="banner bad" role="alert">{t('lost')}</p>}
+			{session === null && <Login onLogin={enter} expired={state.expired} redraw={redraw} />}
+			{session && <Frame session={session} leave={leave} redraw={redraw} />}
+			<Toasts />
+		</Session.Provider>
+	);
+}
+
+function Frame({ session, leave, redraw }) {
+	const { pieces } = useRoute();
+	const offered = pages.filter((p) => !p.may || p.may(session));
+	const page = offered.find((p) => p.name === pieces[0]) ?? offered[0];
+	const rest = page.name === pieces[0] ? pieces.slice(1) : [];
+	const Page = rest.length && page.detail ? page.detail : page.list;
+	useEffect(() => {
+		document.title = [rest.at(-1), t('page.' + page.name), 'Hermes'].filter(Boolean).join(' · ');
+	});
+	return (
+		<div class="frame">
+			<a class="skip" href="#main" onClick={(e) => { e.preventDefault(); document.getElementById('main').focus(); }}>{t('skip')}</a>
+			<nav aria-label={t('pages')}>
+				<a class="brand" href={href()}>Hermes</a>
+				{offered.map((p, i) => (
+					<a key={p.name} href={href(p.name)} aria-current={p === page ? 'page' : undefined}
+						class={i && p.group !== offered[i - 1].group ? 'apart' : ''}>{t('page.' + p.name)}</a>
+				))}
+				<span class="grow" />
+				<a href="api/index.html">{t('api')}</a>
+				<div class="who"><bdi>{session.name}</bdi><button class="small" onClick={leave}>{t('logout')}</button></div>
+				<div class="who"><LanguageChoice redraw={redraw} /><ThemeChoice redraw={redraw} /></div>
+			</nav>
+			<main id="main" tabIndex={-1}>
+				{session.defaultPassword && <p class="banner warn" role="status">{t('default_password', { name: session.name })}</p>}
+				<Page key={pieces.join('/')} args={rest} />
+			</main>
+		</div>
+	);
+}

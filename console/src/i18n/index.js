@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Texts. en.js is complete; a test sees to it that every other language has the same keys.
+import en from './en.js';
+import zh from './zh.js';
+
+const languages = { en, zh };
+const KEY = 'hermes.language';
+
+function preferred() {
+	const kept = localStorage.getItem(KEY);
+	return kept in languages ? kept : navigator.language.startsWith('zh') ? 'zh' : 'en';
+}
+
+let current = preferred();
+document.documentElement.lang = current;
+
+export const language = () => current;
+export const languageNames = { en: 'English', zh: '中文' };
+
+/** The page is to be drawn anew by whoever calls. */
+export function setLanguage(name) {
+	current = name;
+	localStorage.setItem(KEY, name);
+	document.documentElement.lang = name;
+}
+
+/** The text of a key, with {name} replaced: t('queue.deleted', { name }). */
+export function t(key, values = {}) {
+	const text = languages[current][key] ?? en[key] ?? key;
+	return text.replace(/\{(\w+)\}/g, (all, name) => (name in values ? String(values[name]) : all));
+}

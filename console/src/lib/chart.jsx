@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// A chart over time: lines with a legend that says the values under the pointer.
+import uPlot from 'uplot';
+import { useEffect, useRef } from 'preact/hooks';
+import { language } from '../i18n/index.js';
+import { short } from './format.js';
+
+const COLOURS = ['--c1', '--c2', '--c3', '--c4', '--c5', '--c6'];
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+function options(series, width, height, format) {
+	const text = colour('--muted'), grid = colour('--line');
+	const axis = { stroke: text, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 }, font: '11px system-ui' };
+	return {
+		width, height,
+		legend: { live: true },
+		cursor: { points: { size: 5 } },
+		scales: { y: { range: (u, min, max) => [Math.min(0, min ?? 0), Math.max(max ?? 0, 1) * 1.05] } },
+		axes: [{ ...axis }, { ...axis, size: 52, values: (u, ticks) => ticks.map((v) => format(v)) }],
+		series: [
+			{ value: (u, v) => (v === null ? '–' : new Date(v * 1000).toLocaleTimeString(language(), { hour12: false })) },
+			...series.map((s, i) => ({ label: s.label, stroke: colour(COLOURS[i % COLOURS.length]), width: 1.5, points: { show: false },
+				value: (u, v) => (v === null || v === undefined ? '–' : format(v)) })),
+		],
+	};
+}
+
+/** times: seconds since 1970; series: [{ label, values }], null where nothing is known; format: of a value. */
+export function Chart({ title, times, series, format = short, height = 170 }) {
+	const holder = useRef(), plot = useRef(), shown = useRef('');
+	useEffect(() => {
+		const data = [times, ...series.map((s) => s.values)];
+		const is = JSON.stringify([series.map((s) => s.label), document.documentElement.dataset.theme, language()]);
+		if (plot.current && shown.current === is) {
+			plot.current.setData(data);
+			return;
+		}
+		plot.current?.destroy();
+		shown.current = is;
+		plot.current = new uPlot(options(series, holder.current.clientWidth || 400, height, format), data, holder.current);
+	});
+	useEffect(() => {
+		const watch = new ResizeObserver(() => {
+			const width = holder.current.clientWidth;
+			if (width && plot.current && plot.current.width !== width)
+				plot.current.setSize({ width, height });
+		});
+		watch.observe(holder.current);
+		return () => {
+			watch.disconnect();
+			plot.current?.destroy();
+			plot.current = null;
+		};
+	}, []);
+	return <figure class="chart" aria-label={title}><figcaption>{title}</figcaption><div ref={holder} /></figure>;
+}

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+// All pages: the first piece of the address names one. `detail` shows one object; `may` says who is offered it.
+import { Overview } from './overview.jsx';
+
+export const pages = [
+	{ name: 'overview', list: Overview, group: 'node' },
+];

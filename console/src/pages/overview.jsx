@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Is the node well, and which queue is not?
+import { get } from '../api.js';
+import { t } from '../i18n/index.js';
+import { bytes, duration, number, rate } from '../lib/format.js';
+import { Histories } from '../lib/history.jsx';
+import { usePolled } from '../lib/hooks.js';
+import { Badge, Card, Facts, Meter, Name, Refused } from '../lib/parts.jsx';
+import { Rows } from '../lib/table.jsx';
+import { href } from '../router.js';
+import { useSession } from '../session.js';
+
+const TOP = 8;
+const topQueues = (sort) => `queues?page=1&page_size=${TOP}&sort=${sort}&sort_reverse=true&columns=name,vhost,state,messages,` +
+	'messages_ready,consumers,message_stats,head_message_timestamp';
+
+async function load(session, signal) {
+	const [overview, top, nodes] = await Promise.all([
+		get('overview', { signal }),
+		get(topQueues('messages'), { signal }),
+		session.mayMonitor ? get('nodes', { signal }) : [],
+	]);
+	return { overview, top: top.items, node: nodes[0] };
+}
+
+/** What is wrong, each with what to do about it. */
+function troubles({ overview, node }) {
+	const found = [];
+	if (node?.mem_alarm)
+		found.push({ kind: 'bad', text: t('trouble.memory', { used: bytes(node.mem_used), limit: bytes(node.mem_limit) }) });
+	if (node?.disk_free_alarm)
+		found.push({ kind: 'bad', text: t('trouble.disk', { free: bytes(node.disk_free), limit: bytes(node.disk_free_limit) }) });
+	if (node && node.fd_used > 0.9 * node.fd_total)
+		found.push({ kind: 'warn', text: t('trouble.files', { used: number(node.fd_used), limit: number(node.fd_total) }) });
+	if (!node && overview.hermes?.alarms?.length)
+		found.push({ kind: 'bad', text: t('trouble.alarm') });
+	return found;
+}
+
+function Health({ data }) {
+	const found = troubles(data);
+	if (!found.length)
+		return <p class="health ok" role="status"><Badge kind="ok">{t('health.ok')}</Badge> {t('health.ok.text')}</p>;
+	return found.map((f) => <p key={f.text} class={'health ' + f.kind} role="alert"><Badge kind={f.kind}>{t('health.' + f.kind)}</Badge> {f.text}</p>);
+}
+
+function Totals({ overview }) {
+	const objects = overview.object_totals ?? {}, queues = overview.queue_totals ?? {}, stats = overview.message_stats ?? {};
+	const rateOf = (name) => stats[name + '_details']?.rate ?? 0;
+	const tiles = [
+		[t('messages.ready'), number(queues.messages_ready ?? 0), 'queues'],
+		[t('messages.unacked'), number(queues.messages_unacknowledged ?? 0), 'queues'],
+		[t('line.publish'), rate(rateOf('publish')), null],
+		[t('line.deliver'), rate(rateOf('deliver_get')), null],
+		...['connections', 'channels', 'consumers', 'queues', 'exchanges'].map((k) => [t('page.' + k), number(objects[k]), k]),
+	];
+	return (
+		<div class="tiles">
+			{tiles.map(([label, value, page]) => {
+				const inside = <><span class="value">{value}</span><span class="label">{label}</span></>;
+				return page ? <a key={label} href={href(page)}>{inside}</a> : <div key={label}>{inside}</div>;
+			})}
+		</div>
+	);
+}
+
+const topColumns = () => [
+	{ key: 'name', title: t('queue'), cell: (q) => <a href={href('queues', q.vhost, q.name)}><Name>{q.name}</Name></a> },
+	{ key: 'vhost', title: t('vhost') },
+	{ key: 'messages', title: t('messages'), number: true, cell: (q) => number(q.messages) },
+	{ key: 'consumers', title: t('page.consumers'), number: true, cell: (q) => (q.consumers || !q.messages ? number(q.consumers)
+		: <Badge kind="warn">{t('no_consumers')}</Badge>) },
+	{ key: 'in', title: t('line.publish'), number: true, cell: (q) => rate(q.message_stats?.publish_details?.rate ?? 0) },
+	{ key: 'out', title: t('line.deliver'), number: true, cell: (q) => rate(q.message_stats?.deliver_get_details?.rate ?? 0) },
+];
+
+function Node({ node, overview }) {
+	return (
+		<Facts rows={[
+			[t('node.name'), <bdi>{overview.node}</bdi>],
+			[t('node.version'), overview.hermes_version],
+			[t('node.uptime'), node && duration(node.uptime)],
+			[t('node.memory'), node && <Meter used={node.mem_used} limit={node.mem_limit} text={`${bytes(node.mem_used)} / ${bytes(node.mem_limit)}`} />],
+			[t('node.disk'), node && <span>{t('node.disk.text', { free: bytes(node.disk_free), limit: bytes(node.disk_free_limit) })}</span>],
+			[t('node.files'), node && <Meter used={node.fd_used} limit={node.fd_total} text={`${number(node.fd_used)} / ${number(node.fd_total)}`} />],
+			[t('node.ports'), (overview.listeners ?? []).map((l) => <span class="port" key={l.protocol + l.ip_address + l.port}>{l.protocol} {l.ip_address}:{l.port}</span>)],
+		]} />
+	);
+}
+
+export function Overview() {
+	const session = useSession();
+	const { data, error } = usePolled((signal) => load(session, signal), []);
+	return (
+		<>
+			<h1>{t('page.overview')}</h1>
+			<Refused error={error} />
+			{data && <Health data={data} />}
+			{data && <Totals overview={data.overview} />}
+			{session.mayMonitor && <Histories path="node" charts={[
+				{ title: t('chart.rates'), lines: ['publish', 'deliver', 'ack'], unit: 'rate' },
+				{ title: t('chart.backlog'), lines: ['ready', 'unacked'], unit: 'count' },
+			]} />}
+			{data && (
+				<div class="cards">
+					<Card title={t('top.backlog')} wide><Rows columns={topColumns()} rows={data.top} rowKey={(q) => q.vhost + '/' + q.name}
+						label={t('top.backlog')} empty={t('queues.none')} /></Card>
+					<Card title={t('node')}><Node node={data.node} overview={data.overview} /></Card>
+				</div>
+			)}
+		</>
+	);
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Login, navigation, what is on every page.
+export const tests = {
+	'login and logout': async ({ page, login, shot, url }) => {
+		await page.goto(url);
+		await page.getByRole('button', { name: 'Log in' }).waitFor();
+		await shot('login');
+		await login();
+		await page.getByRole('heading', { name: 'Overview' }).waitFor();
+		const cookies = await page.context().cookies();
+		if (cookies.length !== 1 || !cookies[0].httpOnly || cookies[0].sameSite !== 'Strict')
+			throw new Error(`cookies: ${JSON.stringify(cookies)}`);
+		await page.getByRole('button', { name: 'Log out' }).click();
+		await page.getByRole('button', { name: 'Log in' }).waitFor();
+	},
+	'a wrong password is told': async ({ page, url, user }) => {
+		await page.goto(url);
+		await page.getByLabel('User').fill(user);
+		await page.getByLabel('Password').fill('wrong');
+		await page.getByRole('button', { name: 'Log in' }).click();
+		await page.getByRole('alert').waitFor();
+	},
+	'overview': async ({ page, api, login, shot }) => {
+		await api('PUT', 'queues/%2F/console-top', {});
+		await api('POST', 'exchanges/%2F/amq.default/publish', { properties: {}, routing_key: 'console-top', payload: 'x', payload_encoding: 'string' });
+		await login();
+		await page.getByRole('link', { name: 'console-top' }).waitFor();
+		await page.getByText('No alarms.').waitFor();
+		await shot('overview');
+		await api('DELETE', 'queues/%2F/console-top');
+	},
+	'chinese': async ({ page, login, shot }) => {
+		await login();
+		await page.getByRole('combobox', { name: 'Language' }).selectOption('zh');
+		await page.getByRole('heading', { name: '概览' }).waitFor();
+		await shot('overview-zh');
+	},
+};

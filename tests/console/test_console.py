@@ -1,0 +1,70 @@
+"""The console in a real browser: each test of pages_*.mjs, by driver.mjs. Screenshots go to build/results/console or, elsewhere, below the tests' folder."""
+# SPDX-License-Identifier: Apache-2.0
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+from node import SLOW, Node
+
+HERE = pathlib.Path(__file__).resolve().parent
+LIST = subprocess.run(["node", str(HERE / "driver.mjs"), "--list"], check=True, capture_output=True, text=True, timeout=60)
+
+
+class Browser:
+    """One Chromium for all tests."""
+
+    def __init__(self, modules, shots):
+        shots.mkdir(parents=True, exist_ok=True)
+        self.process = subprocess.Popen(["node", str(HERE / "driver.mjs"), str(modules), str(shots)], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True, env=dict(os.environ, CONSOLE_SLOW=str(SLOW)))
+
+    def run(self, **order):
+        self.process.stdin.write(json.dumps(order) + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())["error"]
+
+    def close(self):
+        self.process.stdin.close()
+        try:
+            self.process.wait(30 * SLOW)
+        finally:
+            self.process.kill()
+
+
+@pytest.fixture(scope="module")
+def modules(tmp_path_factory):
+    """node_modules with what package-lock.json names, fetched unless CONSOLE_MODULES has them."""
+    if os.environ.get("CONSOLE_MODULES"):
+        return pathlib.Path(os.environ["CONSOLE_MODULES"])
+    folder = tmp_path_factory.mktemp("npm")
+    for name in ("package.json", "package-lock.json"):
+        (folder / name).write_text((HERE / name).read_text())
+    subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--silent"], cwd=folder, check=True, timeout=300)
+    return folder / "node_modules"
+
+
+@pytest.fixture(scope="module")
+def browser(modules, tmp_path_factory):
+    this = Browser(modules, pathlib.Path(os.environ.get("CONSOLE_SHOTS") or tmp_path_factory.mktemp("shots")))
+    yield this
+    this.close()
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory):
+    this = Node(tmp_path_factory.mktemp("console")).start()
+    yield this
+    try:
+        this.stop()
+    finally:
+        this.kill()
+
+
+@pytest.mark.parametrize("file,name", json.loads(LIST.stdout), ids=lambda v: v.replace(" ", "-"))
+def test_page(browser, broker, file, name):
+    error = browser.run(file=file, name=name, url="http://127.0.0.1:%d/" % broker.management_port, user="guest",
+                        password="guest")
+    assert error is None, error
