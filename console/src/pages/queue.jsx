@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// One queue: how it is, who reads it, what is bound to it, its messages, and what can be done to it.
+import { useState } from 'preact/hooks';
+import { del, get, path, post } from '../api.js';
+import { t } from '../i18n/index.js';
+import { Destroy } from '../lib/dialog.jsx';
+import { Form, Select, Text, parseObject, useForm } from '../lib/form.jsx';
+import { bytes, number, rate, time } from '../lib/format.js';
+import { Histories } from '../lib/history.jsx';
+import { usePolled } from '../lib/hooks.js';
+import { Message } from '../lib/message.jsx';
+import { Badge, Card, Facts, Name, Refused, Tabs, Value } from '../lib/parts.jsx';
+import { Publish } from '../lib/publish.jsx';
+import { Rows } from '../lib/table.jsx';
+import { say } from '../lib/toast.jsx';
+import { go, href, setParams, useRoute } from '../router.js';
+import { Features, State } from './queues.jsx';
+
+const load = async (vhost, name, signal) => {
+	const [queue, bindings] = await Promise.all([get(path('queues', vhost, name), { signal }), get(path('queues', vhost, name, 'bindings'), { signal })]);
+	return { queue, bindings };
+};
+
+export function Queue({ args: [vhost, name] }) {
+	const { params } = useRoute();
+	const { data, error, again } = usePolled((signal) => load(vhost, name, signal), [vhost, name]);
+	const tab = params.tab ?? 'state';
+	const tabs = ['state', 'consumers', 'bindings', 'messages', 'publish'];
+	return (
+		<>
+			<h1>{t('queue')} <Name>{name}</Name> <small class="muted"><bdi>{vhost}</bdi></small></h1>
+			<Refused error={error} />
+			<Tabs choices={tabs.map((k) => [k, t('queue.tab.' + k)])} value={tab} onChange={(k) => setParams({ tab: k })} />
+			{data && tab === 'state' && <About queue={data.queue} vhost={vhost} name={name} again={again} />}
+			{data && tab === 'consumers' && <Consumers consumers={data.queue.consumer_details ?? []} />}
+			{data && tab === 'bindings' && <Bindings bindings={data.bindings} vhost={vhost} name={name} again={again} />}
+			{data && tab === 'messages' && <Get vhost={vhost} name={name} after={again} />}
+			{data && tab === 'publish' && <Card title={t('publish.queue')}><Publish vhost={vhost} exchange="" routingKey={name} after={again} /></Card>}
+		</>
+	);
+}
+
+function About({ queue, vhost, name, again }) {
+	const stats = queue.message_stats ?? {};
+	const of = (key) => rate(stats[key + '_details']?.rate ?? 0);
+	return (
+		<>
+			<Histories path={'queues/' + path(vhost, name)} charts={[
+				{ title: t('chart.backlog'), lines: ['ready', 'unacked'], unit: 'count' },
+				{ title: t('chart.rates'), lines: ['publish', 'deliver', 'ack', 'redeliver'], unit: 'rate' },
+			]} />
+			<div class="cards">
+				<Card title={t('queue.tab.state')}>
+					<Facts rows={[
+						[t('state'), <State state={queue.state} />],
+						[t('features'), <Features queue={queue} />],
+						[t('messages.ready'), number(queue.messages_ready)],
+						[t('messages.unacked'), number(queue.messages_unacknowledged)],
+						[t('messages.bytes'), bytes(queue.message_bytes)],
+						[t('memory'), bytes(queue.memory)],
+						[t('page.consumers'), number(queue.consumers)],
+						[t('single_active'), queue.single_active_consumer_tag ? <bdi>{queue.single_active_consumer_tag}</bdi> : undefined],
+						[t('idle_since'), queue.idle_since && time(queue.idle_since)],
+						[t('rates'), `${t('line.publish')} ${of('publish')}, ${t('line.deliver')} ${of('deliver_get')}, ${t('line.ack')} ${of('ack')}`],
+					]} />
+				</Card>
+				<Card title={t('queue.settings')}>
+					<Facts rows={[
+						[t('arguments'), <Value of={queue.arguments} />],
+						[t('policy'), queue.policy ? <bdi>{queue.policy}</bdi> : undefined],
+						[t('operator_policy'), queue.operator_policy ? <bdi>{queue.operator_policy}</bdi> : undefined],
+						[t('policy.effective'), <Value of={queue.effective_policy_definition ?? {}} />],
+					]} />
+				</Card>
+				<Card title={t('actions')}><Actions vhost={vhost} name={name} queue={queue} again={again} /></Card>
+			</div>
+		</>
+	);
+}
+
+function Actions({ vhost, name, queue, again }) {
+	const purge = async () => {
+		await del(path('queues', vhost, name, 'contents'));
+		say(t('queue.purged', { name }));
+		again();
+	};
+	const remove = async () => {
+		await del(path('queues', vhost, name));
+		say(t('queue.deleted', { name }));
+		go('queues');
+	};
+	return (
+		<div class="bar">
+			<Destroy label={t('queue.purge')} question={t('queue.purge.sure', { n: number(queue.messages_ready) })} name={queue.messages_ready ? name : undefined} run={purge} />
+			<Destroy label={t('queue.delete')} question={t('queue.delete.sure', { n: number(queue.messages), consumers: number(queue.consumers) })} name={name} run={remove} />
+		</div>
+	);
+}
+
+const consumerColumns = () => [
+	{ key: 'tag', title: t('consumer_tag'), cell: (c) => <Name>{c.consumer_tag}</Name> },
+	{ key: 'connection', title: t('connection'), cell: (c) => (c.channel_details?.connection_name
+		? <a href={href('connections', c.channel_details.connection_name)}><Name>{c.channel_details.name}</Name></a> : '–') },
+	{ key: 'ack', title: t('consumer.ack'), cell: (c) => (c.ack_required ? t('yes') : t('no')) },
+	{ key: 'prefetch', title: t('prefetch'), number: true, cell: (c) => number(c.prefetch_count) },
+	{ key: 'active', title: t('consumer.active'), cell: (c) => <Badge kind={c.active === false ? 'plain' : 'ok'}>{c.activity_status ?? ''}</Badge> },
+	{ key: 'arguments', title: t('arguments'), cell: (c) => <Value of={c.arguments ?? {}} /> },
+];
+
+const Consumers = ({ consumers }) => <Rows columns={consumerColumns()} rows={consumers} empty={t('queue.no_consumers')} label={t('page.consumers')}
+	rowKey={(c) => (c.channel_details?.name ?? '') + c.consumer_tag} />;
+
+function Bindings({ bindings, vhost, name, again }) {
+	const unbind = (b) => async () => {
+		await del(path('bindings', vhost, 'e', b.source, 'q', name, b.properties_key));
+		again();
+	};
+	const columns = [
+		{ key: 'source', title: t('exchange'), cell: (b) => (b.source === '' ? t('exchange.default') : <a href={href('exchanges', vhost, b.source)}><Name>{b.source}</Name></a>) },
+		{ key: 'routing_key', title: t('routing_key'), cell: (b) => <Name>{b.routing_key}</Name> },
+		{ key: 'arguments', title: t('arguments'), cell: (b) => <Value of={b.arguments} /> },
+		{ key: 'do', title: '', cell: (b) => b.source !== '' && <Destroy small label={t('unbind')} question={t('unbind.sure')} run={unbind(b)} /> },
+	];
+	return (
+		<>
+			<Rows columns={columns} rows={bindings} label={t('queue.tab.bindings')} rowKey={(b) => b.source + '\n' + b.properties_key} />
+			<Card title={t('bind')}><Bind vhost={vhost} name={name} again={again} /></Card>
+		</>
+	);
+}
+
+function Bind({ vhost, name, again }) {
+	const form = useForm({ source: '', key: '', args: '' });
+	const submit = async () => {
+		await post(path('bindings', vhost, 'e', form.values.source, 'q', name), { routing_key: form.values.key,
+			arguments: parseObject(form.values.args, t('arguments')) });
+		say(t('bound'));
+		form.reset();
+		again();
+	};
+	return (
+		<Form submit={submit} label={t('bind')}>
+			<div class="fields">
+				<Text form={form} name="source" label={t('exchange')} required />
+				<Text form={form} name="key" label={t('routing_key')} />
+				<Text form={form} name="args" label={t('arguments')} hint='{"x-match": "all"}' />
+			</div>
+		</Form>
+	);
+}
+
+const MODES = ['ack_requeue_true', 'ack_requeue_false', 'reject_requeue_true', 'reject_requeue_false'];
+
+function Get({ vhost, name, after }) {
+	const form = useForm({ count: '1', mode: MODES[0] });
+	const [messages, setMessages] = useState(null);
+	const submit = async () => {
+		setMessages(await post(path('queues', vhost, name, 'get'), { count: Number(form.values.count), ackmode: form.values.mode, encoding: 'auto', truncate: 1 << 20 }));
+		after();
+	};
+	return (
+		<>
+			<Card title={t('get')}>
+				<Form submit={submit} label={t('get')} danger={form.values.mode.endsWith('false')}>
+					<div class="fields">
+						<Text form={form} name="count" label={t('get.count')} type="number" min="1" max="1000" />
+						<Select form={form} name="mode" label={t('get.mode')} options={MODES.map((m) => [m, t('get.' + m)])} />
+					</div>
+				</Form>
+			</Card>
+			{messages && !messages.length && <p class="muted" role="status">{t('get.nothing')}</p>}
+			{messages?.map((m, i) => <Message key={i} message={m} />)}
+		</>
+	);
+}
