@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+import wire
 from node import SLOW, Node
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -53,10 +54,22 @@ def browser(modules, tmp_path_factory):
     this.close()
 
 
+def reader(node):
+    """A connection named "console reader" that reads the queue "console read" and keeps what it gets."""
+    conn = wire.Conn("127.0.0.1", node.port, timeout=60)
+    conn.handshake("guest", "guest", "/", properties={"connection_name": "console reader", "product": "a test"})
+    chan = conn.channel()
+    chan.declare("console read")
+    chan.call("basic.consume", queue="console read", consumer_tag="console tag")
+    return conn
+
+
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory):
     this = Node(tmp_path_factory.mktemp("console")).start()
+    client = reader(this)
     yield this
+    client.close()
     try:
         this.stop()
     finally:

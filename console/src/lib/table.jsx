@@ -85,7 +85,7 @@ export function ServerTable({ name, path, columns, sort: firstSort, desc: firstD
 	const wanted = [...new Set([...fields, ...columns.flatMap((c) => c.needs ?? [c.key])])].join(',');
 	const where = path + query({ page, page_size: size, sort, sort_reverse: desc ? 'true' : undefined, name: search,
 		use_regex: undefined, columns: wanted });
-	const { data, error, again } = usePolled((signal) => get(where, { signal }), [where], every);
+	const { data, error, again } = usePolled(async (signal) => paged(await get(where, { signal }), page, size), [where], every);
 	const rows = data ? (map ? data.items.map(map) : data.items) : [];
 	const pages = data ? Math.max(1, data.page_count) : 1;
 	return (
@@ -111,6 +111,14 @@ export function ServerTable({ name, path, columns, sort: firstSort, desc: firstD
 			</div>
 		</section>
 	);
+}
+
+/** Lists that the node does not page: all of it is there. */
+function paged(data, page, size) {
+	if (!Array.isArray(data))
+		return data;
+	return { items: data.slice((page - 1) * size, page * size), page_count: Math.ceil(data.length / size), total_count: data.length,
+		filtered_count: data.length };
 }
 
 const counted = (data) => (data.filtered_count === data.total_count

@@ -9,11 +9,12 @@ import { bytes, number, rate, time } from '../lib/format.js';
 import { Histories } from '../lib/history.jsx';
 import { usePolled } from '../lib/hooks.js';
 import { Message } from '../lib/message.jsx';
-import { Badge, Card, Facts, Name, Refused, Tabs, Value } from '../lib/parts.jsx';
+import { Card, Facts, Name, Refused, Tabs, Value } from '../lib/parts.jsx';
 import { Publish } from '../lib/publish.jsx';
 import { Rows } from '../lib/table.jsx';
 import { say } from '../lib/toast.jsx';
 import { go, href, setParams, useRoute } from '../router.js';
+import { consumerColumns } from './channels.jsx';
 import { Features, State } from './queues.jsx';
 
 const load = async (vhost, name, signal) => {
@@ -97,17 +98,10 @@ function Actions({ vhost, name, queue, again }) {
 	);
 }
 
-const consumerColumns = () => [
-	{ key: 'tag', title: t('consumer_tag'), cell: (c) => <Name>{c.consumer_tag}</Name> },
-	{ key: 'connection', title: t('connection'), cell: (c) => (c.channel_details?.connection_name
-		? <a href={href('connections', c.channel_details.connection_name)}><Name>{c.channel_details.name}</Name></a> : '–') },
-	{ key: 'ack', title: t('consumer.ack'), cell: (c) => (c.ack_required ? t('yes') : t('no')) },
-	{ key: 'prefetch', title: t('prefetch'), number: true, cell: (c) => number(c.prefetch_count) },
-	{ key: 'active', title: t('consumer.active'), cell: (c) => <Badge kind={c.active === false ? 'plain' : 'ok'}>{c.activity_status ?? ''}</Badge> },
-	{ key: 'arguments', title: t('arguments'), cell: (c) => <Value of={c.arguments ?? {}} /> },
-];
+/* All but the queue, which is this one. */
+const columnsHere = () => consumerColumns().filter((c) => c.key !== 'queue').map((c) => ({ ...c, sort: undefined }));
 
-const Consumers = ({ consumers }) => <Rows columns={consumerColumns()} rows={consumers} empty={t('queue.no_consumers')} label={t('page.consumers')}
+const Consumers = ({ consumers }) => <Rows columns={columnsHere()} rows={consumers} empty={t('queue.no_consumers')} label={t('page.consumers')}
 	rowKey={(c) => (c.channel_details?.name ?? '') + c.consumer_tag} />;
 
 function Bindings({ bindings, vhost, name, again }) {
