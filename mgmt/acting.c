@@ -51,6 +51,26 @@ queue_arg(const struct request *r, unsigned i)
 	return name.n > 0 ? queue_find(r->vhost, name) : NULL;
 }
 
+struct queue *
+queue_for(struct request *r, struct client *client, enum permission_kind right)
+{
+	struct queue *q = queue_arg(r, 1);
+	const struct error *e;
+
+	if (q == NULL) {
+		reply_not_found(r);
+		return NULL;
+	}
+	acting_client(client, r);
+	e = permission_check(client, right, "queue", request_arg(r, 1));
+	if (e == NULL)
+		e = queue_lookup(r->vhost, request_arg(r, 1), client, &q);
+	if (e == NULL)
+		return q;
+	reply_refused(r, e);
+	return NULL;
+}
+
 /* ---- the body ---- */
 
 static bool

@@ -8,6 +8,7 @@
 
 #include "base/attr.h"
 #include "broker/client.h"
+#include "broker/permission.h"
 
 struct error;
 struct exchange;
@@ -21,6 +22,10 @@ void acting_client(struct client *c, const struct request *r);
 /* A name in a path: "amq.default" is the default exchange. */
 struct span exchange_arg(const struct request *r, unsigned i);
 struct queue *queue_arg(const struct request *r, unsigned i); /* NULL: there is none */
+
+/* The queue that the path names (second argument), if the user has this right to it, and it is nobody's exclusive one; NULL: it
+ * was answered. */
+struct queue *queue_for(struct request *r, struct client *client, enum permission_kind right);
 
 /* body[name]: true, false, "true" or "false"; left out: `def`. False: it was answered. */
 bool body_flag(struct request *r, const char *name, bool def, bool *out) MUSTUSE;

@@ -144,6 +144,12 @@ put_consumers(const struct doc *d, struct queue *q)
 	    o, "single_active_consumer_tag", put_tag, q->single != NULL ? q->single->active : NULL);
 }
 
+static const char *
+state_of(const struct queue *q, const char *usual)
+{
+	return q->is_paused ? "paused" : usual;
+}
+
 static void
 put_state(const struct doc *d, struct queue *q)
 {
@@ -159,7 +165,7 @@ put_state(const struct doc *d, struct queue *q)
 	put_consumers(d, q);
 	out_queue_stats(d, &q->series, &q->stats);
 	out_idle_since(d, &q->series);
-	OUT_TEXT(o, "state", "running");
+	OUT_TEXT(o, "state", state_of(q, "running"));
 }
 
 /* Too much for lists. */
@@ -196,10 +202,10 @@ write_queue(const struct doc *d, void *item)
 		OUT_INT(d->out, "messages", q->ready + q->unacked);
 		OUT_INT(d->out, "messages_ready", q->ready);
 		OUT_INT(d->out, "messages_unacknowledged", q->unacked);
-		OUT_TEXT(d->out, "state", "running");
+		OUT_TEXT(d->out, "state", state_of(q, "running"));
 	} else {
 		put_policy_if_any(d->out, q);
-		OUT_TEXT(d->out, "state", "live");
+		OUT_TEXT(d->out, "state", state_of(q, "live"));
 	}
 	if (d->is_single)
 		put_details(d, q);

@@ -3,11 +3,14 @@
 #include <string.h>
 
 #include "base/config.h"
+#include "base/log.h"
 #include "broker/broker.h"
 #include "broker/permission.h"
 #include "broker/persist.h"
 #include "broker/queue.h"
 #include "broker/table.h"
+#include "broker/user.h"
+#include "broker/vhost.h"
 #include "mgmt/acting.h"
 #include "mgmt/binding_doc.h"
 #include "mgmt/mgmt_priv.h"
@@ -94,32 +97,11 @@ route_queue_put(struct request *r)
 
 /* ---- its end, and that of its messages ---- */
 
-/* The queue that the path names, if the user has this right to it; NULL: it was answered. */
-static struct queue *
-take_queue(struct request *r, struct client *client, enum permission_kind right)
-{
-	struct queue *q = queue_arg(r, 1);
-	const struct error *e;
-
-	if (q == NULL) {
-		reply_not_found(r);
-		return NULL;
-	}
-	acting_client(client, r);
-	e = permission_check(client, right, "queue", request_arg(r, 1));
-	if (e == NULL)
-		e = queue_lookup(r->vhost, request_arg(r, 1), client, &q);
-	if (e == NULL)
-		return q;
-	reply_refused(r, e);
-	return NULL;
-}
-
 void
 route_queue_delete(struct request *r)
 {
 	struct client client;
-	struct queue *q = take_queue(r, &client, PERM_CONFIGURE);
+	struct queue *q = queue_for(r, &client, PERM_CONFIGURE);
 	const struct error *e;
 	uint32_t messages;
 	bool durable;
@@ -138,7 +120,7 @@ void
 route_queue_purge(struct request *r)
 {
 	struct client client;
-	struct queue *q = take_queue(r, &client, PERM_READ);
+	struct queue *q = queue_for(r, &client, PERM_READ);
 
 	if (q == NULL)
 		return;
@@ -147,6 +129,33 @@ route_queue_purge(struct request *r)
 		reply_when(r, persist_all_wait(r->m->broker), 204, NULL);
 	else
 		reply_empty(r, 204);
+}
+
+static void
+pause_queue(struct request *r, bool pause)
+{
+	struct client client;
+	struct queue *q = queue_for(r, &client, PERM_CONFIGURE);
+
+	if (q == NULL)
+		return;
+	if (q->is_paused != pause)
+		log_info("queue '%.*s' in vhost '%s' is %s by user '%s'", (int)q->name_len, q->name,
+		    q->vhost->name, pause ? "paused" : "resumed", r->user->name);
+	queue_pause(q, pause);
+	reply_changed(r, 204, q->durable);
+}
+
+void
+route_queue_pause(struct request *r)
+{
+	pause_queue(r, true);
+}
+
+void
+route_queue_resume(struct request *r)
+{
+	pause_queue(r, false);
 }
 
 /* Mirrors were synchronised by it: there are none. */

@@ -14,7 +14,7 @@
 enum definition_tag {
 	DEF_NAME = 1,
 	DEF_VHOST,	/* name */
-	DEF_FLAGS,	/* DEF_AUTO_DELETE, DEF_INTERNAL */
+	DEF_FLAGS,	/* DEF_AUTO_DELETE, DEF_INTERNAL, DEF_PAUSED */
 	DEF_TYPE,	/* of an exchange, by name */
 	DEF_ARGUMENTS,	/* as on the wire, without length */
 	DEF_SOURCE,	/* a binding's exchange: name, and the id unless it is one that every vhost has */
@@ -46,7 +46,7 @@ enum definition_tag {
 	DEF_TTL		/* of a queue: see queue_ttl.h */
 };
 enum { DEF_AUTO_DELETE = 1, DEF_INTERNAL = 2, DEF_DELETED = 4, DEF_TRACING = 8, DEF_LOOPBACK = 16, DEF_DEFAULT = 32,
-	DEF_SETTINGS = 64 };
+	DEF_SETTINGS = 64, DEF_PAUSED = 128 };
 
 struct definition {
 	uint8_t *p; /* owned */

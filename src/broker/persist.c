@@ -361,7 +361,8 @@ put_queue(struct queue *q)
 		return;
 	definition_put(&d, DEF_NAME, span_of(q->name, q->name_len));
 	definition_put(&d, DEF_VHOST, span_str(q->vhost->name));
-	definition_put_number(&d, DEF_FLAGS, q->auto_delete ? DEF_AUTO_DELETE : 0u);
+	definition_put_number(&d, DEF_FLAGS,
+	    (q->auto_delete ? DEF_AUTO_DELETE : 0u) | (q->is_paused ? DEF_PAUSED : 0u));
 	put_table(&d, q->arguments);
 	if ((past = queue_ttl_state(q, ttl)).n > 0)
 		definition_put(&d, DEF_TTL, past);

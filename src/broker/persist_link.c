@@ -96,8 +96,8 @@ static const char *
 link_queue(struct broker *b, uint64_t id, struct span state)
 {
 	struct vhost *vh = vhost_of(b, state, id);
-	struct queue_spec spec = { .durable = true,
-		.auto_delete = (definition_number(state, DEF_FLAGS) & DEF_AUTO_DELETE) != 0 };
+	uint64_t flags = definition_number(state, DEF_FLAGS);
+	struct queue_spec spec = { .durable = true, .auto_delete = (flags & DEF_AUTO_DELETE) != 0 };
 	struct span past = { NULL, 0 };
 	struct table *arguments;
 	struct queue *q;
@@ -112,6 +112,8 @@ link_queue(struct broker *b, uint64_t id, struct span state)
 	if (q == NULL)
 		return "there is a newer one of this name";
 	queue_ttl_restore(q, past);
+	if (flags & DEF_PAUSED)
+		queue_restore_pause(q);
 	return NULL;
 }
 

@@ -142,7 +142,7 @@ queue_returned_done(struct queue *q)
 void
 queue_add_taker(struct queue *q, struct consumer *k)
 {
-	if (q->full_since_ms != 0) {
+	if (q->full_since_ms != 0 && likely(!q->is_paused)) {
 		queue_count_full(q);
 		q->full_since_ms = 0;
 	}
@@ -324,6 +324,7 @@ queue_remove(struct queue *q)
 	queue_tidied(q);
 	dead_letters_drop(q);
 	b->refusing -= q->refuses;
+	b->stats.queues_paused -= q->is_paused;
 	lease_fini(q);
 	b->stats.purged += queue_drop_ready(q);
 	b->stats.queues--;

@@ -49,6 +49,7 @@ struct queue {
 	bool is_limited;			/* with a time to live, or a length over which its head goes */
 	bool refuses;				/* what comes while it is full */
 	bool is_untidy;				/* on broker->untidy */
+	bool is_paused;				/* nobody gets anything: queue_pause() */
 	struct client *owner;			/* borrowed: exclusive to it; NULL otherwise */
 	struct table *arguments;		/* owned, may be NULL */
 	struct policy *policy[POLICY_KINDS];	/* counted references; NULL: none applies */
@@ -107,6 +108,10 @@ struct queue *queue_find_id(const struct vhost *vh, uint64_t id);
 const struct error *queue_delete(struct queue *q, bool if_unused, bool if_empty, uint32_t *messages) MUSTUSE;
 void queue_remove(struct queue *q);	/* the same without conditions: exclusive, auto-delete, shutdown */
 uint32_t queue_purge(struct queue *q);	/* ready ones only; returns how many */
+/* Consumers and basic.get get nothing until it goes on; what is out may be settled, messages come in, expire and go for
+ * limits as before. Of a durable queue it survives a restart. Consumers keep their places. */
+void queue_pause(struct queue *q, bool pause);
+void queue_restore_pause(struct queue *q);	/* for persist_link.c: it was paused before the restart */
 
 /* A routed message arrives; takes over one reference of m. Handed to a consumer at once if nothing is ready and one can
  * take it, else an entry. due_ms: absolute expiry or 0. */

@@ -7,6 +7,7 @@
  *	queue_limits.c		length, and what goes for it
  *	queue_chain.c		those that lie on disk
  *	queue_priorities.c	the strands of a priority queue
+ *	queue_pause.c		paused ones
  *	queue_declare.c		look-up, declaring
  *	queue_argument.c	the table of `x-` arguments
  *	queue_arguments.c	what they do when a queue is declared */

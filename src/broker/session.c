@@ -122,9 +122,12 @@ enum get
 session_get(
     struct session *s, struct queue *q, bool no_ack, struct entry *e, uint64_t *tag, uint32_t *left)
 {
+	bool is_held = unlikely(q->is_paused) && s->ops->deliver != NULL;
+
 	lease_renew(q);
-	if (!queue_pop(q, e)) {
-		if (unlikely(q->ready > 0) && !(queue_waits_for_letters(q) && dead_letters_full(q)))
+	if (is_held || !queue_pop(q, e)) {
+		if (unlikely(q->ready > 0) && !is_held &&
+		    !(queue_waits_for_letters(q) && dead_letters_full(q)))
 			return GET_LATER;
 		SESSION_COUNT(s, get_empty, 1);
 		q->stats.get_empty++;

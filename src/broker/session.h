@@ -46,7 +46,7 @@ struct session_info {
 };
 
 struct session_ops {
-	/* Append the delivery to the session's output. Calls nothing of the broker but msg_ref/msg_unref; the entry's
+	/* NULL: it has no consumers, and is an operator's. Append the delivery to the session's output. Calls nothing of the broker but msg_ref/msg_unref; the entry's
 	 * reference stays the caller's. May set client->output_full. */
 	void (*deliver)(struct consumer *k, const struct entry *e, uint64_t tag);
 	/* The consumer was cancelled: its queue is gone, or it held a delivery for too long (called from broker_run, never from a call of the
@@ -177,7 +177,7 @@ void session_cancel(struct session *s, struct consumer *k);
 
 void session_set_limit(struct session *s, uint32_t limit);	/* basic.qos global: resumes consumers if raised */
 
-/* basic.get. GET_GOT: *e holds one reference: give it back with msg_unref after writing it. With no_ack the message is
+/* basic.get. From a queue that is paused only a session of no channel (ops->deliver is NULL) gets anything. GET_GOT: *e holds one reference: give it back with msg_unref after writing it. With no_ack the message is
  * gone, else it waits under *tag. *left: messages still ready. GET_LATER: the next one is being read from disk; ask
  * again when broker->loads has risen. */
 enum get { GET_EMPTY, GET_GOT, GET_LATER };

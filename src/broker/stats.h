@@ -69,6 +69,7 @@
 	X(consumers, GAUGE, "consumers")                                                          \
 	X(queues, GAUGE, "queues")                                                                \
 	X(quorum_queues, GAUGE, "those of them that are quorum queues")                           \
+	X(queues_paused, GAUGE, "those of them that are paused")                                  \
 	X(exchanges, GAUGE, "exchanges")                                                          \
 	X(bindings, GAUGE, "bindings")                                                            \
 	X(dead_letters, GAUGE, "dead letters that wait for their turn")                           \

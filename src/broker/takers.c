@@ -20,7 +20,24 @@ takers_init(struct takers *t)
 void
 takers_fini(struct takers *t)
 {
-	assert(t->top == NULL && t->zero.consumers == 0 && t->others == NULL);
+	assert(!takers_any(t) && t->zero.consumers == 0 && t->others == NULL);
+}
+
+/* Where the highest level that has takers stands. */
+static inline struct level **
+top_of(struct takers *t)
+{
+	return unlikely(t->is_held) ? &t->held : &t->top;
+}
+
+void
+takers_hold(struct takers *t, bool hold)
+{
+	struct level *top = *top_of(t);
+
+	*top_of(t) = NULL;
+	t->is_held = hold;
+	*top_of(t) = top;
 }
 
 /* ---- levels ---- */
@@ -29,15 +46,16 @@ takers_fini(struct takers *t)
 static void
 reserve(struct takers *t)
 {
+	struct level *top = *top_of(t);
 	bool is_first = t->heap == NULL;
 
 	if (HASH_COUNT(t->others) + 1 <= t->cap)
 		return;
 	t->cap = t->cap > 0 ? t->cap * 2 : CAP_FIRST;
 	t->heap = xrealloc(t->heap, t->cap * sizeof(struct level *));
-	if (is_first && t->top != NULL) {
-		t->heap[0] = t->top;
-		t->top->at = 0;
+	if (is_first && top != NULL) {
+		t->heap[0] = top;
+		top->at = 0;
 		t->in_heap = 1;
 	}
 }
@@ -138,11 +156,11 @@ static void
 level_filled(struct takers *t, struct level *l)
 {
 	if (likely(t->heap == NULL)) {
-		t->top = l;
+		*top_of(t) = l;
 		return;
 	}
 	sift_up(t, l, t->in_heap++);
-	t->top = t->heap[0];
+	*top_of(t) = t->heap[0];
 }
 
 static void
@@ -151,13 +169,13 @@ level_emptied(struct takers *t, const struct level *l)
 	struct level *last;
 
 	if (likely(t->heap == NULL)) {
-		t->top = NULL;
+		*top_of(t) = NULL;
 		return;
 	}
 	last = t->heap[--t->in_heap];
 	if (last != l)
 		sift_up(t, last, sift_down(t, last, l->at));
-	t->top = t->in_heap > 0 ? t->heap[0] : NULL;
+	*top_of(t) = t->in_heap > 0 ? t->heap[0] : NULL;
 }
 
 void

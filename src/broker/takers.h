@@ -6,6 +6,7 @@
 #ifndef BROKER_TAKERS_H
 #define BROKER_TAKERS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
@@ -22,11 +23,13 @@ struct level {
 
 struct takers {
 	struct level *top;		/* borrowed: the highest that has takers; NULL: nobody may take */
+	struct level *held;		/* the same while is_held: then top is NULL */
 	struct level zero;		/* priority 0, always there */
 	/* NULL as long as there is no priority but 0 */
 	struct level *others;		/* owned, uthash by priority */
 	struct level **heap;		/* owned: those with takers */
 	uint32_t cap, in_heap;
+	bool is_held;			/* takers keep their places, but nobody gets anything */
 };
 
 void takers_init(struct takers *t);
@@ -40,6 +43,14 @@ void takers_leave(struct takers *t, struct consumer *k);
 /* k, which has joined, may take, behind its equals; sets is_ready. */
 void takers_add(struct takers *t, struct consumer *k);
 void takers_remove(struct takers *t, struct consumer *k);
+
+/* From now on takers_first() finds nobody, whoever comes; until it is taken back. */
+void takers_hold(struct takers *t, bool hold);
+static inline bool
+takers_any(const struct takers *t)	/* held or not */
+{
+	return t->top != NULL || t->held != NULL;
+}
 
 static inline struct consumer *
 takers_first(const struct takers *t)

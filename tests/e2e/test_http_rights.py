@@ -161,6 +161,8 @@ GET /api/hermes/routes management none
 POST /api/hermes/snapshot administrator none
 DELETE /api/hermes/session nobody none
 POST /api/hermes/exchanges/:vhost/:exchange/publish management own
+PUT /api/hermes/queues/:vhost/:queue/pause management own
+DELETE /api/hermes/queues/:vhost/:queue/pause management own
 GET /healthz nobody none
 GET /console/:file nobody none
 GET /api/health/checks/is-in-service management none
