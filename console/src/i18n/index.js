@@ -27,5 +27,7 @@ export function setLanguage(name) {
 /** The text of a key, with {name} replaced: t('queue.deleted', { name }). */
 export function t(key, values = {}) {
 	const text = languages[current][key] ?? en[key] ?? key;
+	if (!(key in en))
+		console.error(`no text: ${key}`); // tests fail by it
 	return text.replace(/\{(\w+)\}/g, (all, name) => (name in values ? String(values[name]) : all));
 }
