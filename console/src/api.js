@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The HTTP API of the node: all that the console knows and does goes through here.
 
-/** What the node refused, or that it could not be reached (status 0). `reason` is for people. */
+/** What the node refused, or that it could not be reached (status 0). `reason` is for people; body: all that was said, if it was JSON. */
 export class ApiError extends Error {
-	constructor(status, reason) {
+	constructor(status, reason, body) {
 		super(reason);
 		this.status = status;
 		this.reason = reason;
+		this.body = body;
 	}
 }
 
@@ -42,12 +43,12 @@ export function query(params) {
 	return pairs.length ? '?' + new URLSearchParams(pairs.map(([k, v]) => [k, String(v)])) : '';
 }
 
-async function reasonOf(response) {
+async function refusal(response) {
 	try {
 		const said = await response.json();
-		return typeof said.reason === 'string' ? said.reason : JSON.stringify(said.reason ?? said.error ?? said);
+		return new ApiError(response.status, typeof said.reason === 'string' ? said.reason : JSON.stringify(said.reason ?? said.error ?? said), said);
 	} catch {
-		return `HTTP ${response.status} ${response.statusText}`;
+		return new ApiError(response.status, `HTTP ${response.status} ${response.statusText}`);
 	}
 }
 
@@ -65,7 +66,7 @@ async function ask(method, where, { body, signal, headers } = {}) {
 	setReachable(true);
 	if (response.ok)
 		return response;
-	const error = new ApiError(response.status, await reasonOf(response));
+	const error = await refusal(response);
 	if (response.status === 401 && where !== 'login' && /login/i.test(error.reason))
 		tell({ expired: true });
 	throw error;

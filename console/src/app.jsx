@@ -20,7 +20,7 @@ export function App() {
 	const enter = useCallback(async () => {
 		const [who, vhosts] = await Promise.all([get('whoami'), get('vhosts?columns=name')]);
 		setState((old) => ({ ...old, expired: false }));
-		setSession(makeSession(who, vhosts));
+		setSession(makeSession(who, vhosts, enter));
 	}, []);
 	useEffect(() => {
 		enter().catch((e) => e.status && setSession(null));
@@ -71,7 +71,8 @@ function Frame({ session, leave, redraw }) {
 				<div class="who"><LanguageChoice redraw={redraw} /><ThemeChoice redraw={redraw} /></div>
 			</nav>
 			<main id="main" tabIndex={-1}>
-				{session.defaultPassword && <p class="banner warn" role="status">{t('default_password', { name: session.name })}</p>}
+				{session.defaultPassword && <p class="banner warn" role="status">{t('default_password', { name: session.name })}{' '}
+					{session.isAdministrator && <a href={href('users', session.name)}>{t('default_password.set')}</a>}</p>}
 				<Page key={pieces.join('/')} args={rest} />
 			</main>
 		</div>

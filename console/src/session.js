@@ -5,10 +5,11 @@ import { useContext } from 'preact/hooks';
 
 export const Session = createContext(null);
 
-/** { name, tags, vhosts, has(tag), isAdministrator, mayMonitor, maySetPolicies } */
+/** { name, tags, vhosts, has(tag), isAdministrator, mayMonitor, maySetPolicies, defaultPassword, reload() } */
 export const useSession = () => useContext(Session);
 
-export function makeSession(who, vhosts) {
+/** reload: asks for both anew, after something was done that changes them. */
+export function makeSession(who, vhosts, reload) {
 	const tags = Array.isArray(who.tags) ? who.tags : String(who.tags).split(',');
 	const has = (tag) => tags.includes(tag);
 	return {
@@ -20,5 +21,6 @@ export function makeSession(who, vhosts) {
 		mayMonitor: has('administrator') || has('monitoring'),
 		maySetPolicies: has('administrator') || has('policymaker'),
 		defaultPassword: who.default_password === true,
+		reload,
 	};
 }

@@ -40,10 +40,10 @@ function makeApi({ url, user, password }) {
 	};
 }
 
-async function login(page, order) {
+async function login(page, order, user, password) {
 	await page.goto(order.url);
-	await page.getByLabel('User').fill(order.user);
-	await page.getByLabel('Password').fill(order.password);
+	await page.getByLabel('User').fill(user);
+	await page.getByLabel('Password').fill(password);
 	await page.getByRole('button', { name: 'Log in' }).click();
 	await page.getByRole('navigation').waitFor();
 }
@@ -58,7 +58,8 @@ async function run(order) {
 	page.on('request', (r) => !r.url().startsWith(order.url) && !/^(data|blob):/.test(r.url()) && outside.push(r.url()));
 	const tools = {
 		page, context, url: order.url, user: order.user, password: order.password, api: makeApi(order),
-		login: () => login(page, order),
+		/** As the user of the API, or as another. */
+		login: (user = order.user, password = order.password) => login(page, order, user, password),
 		open: async (...pieces) => {
 			await page.goto(`${order.url}#/${pieces.map(encodeURIComponent).join('/')}`);
 			await page.getByRole('heading', { level: 1 }).waitFor();

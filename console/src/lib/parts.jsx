@@ -17,11 +17,12 @@ export const Facts = ({ rows }) => (
 /** kind: ok, warn, bad or plain */
 export const Badge = ({ kind = 'plain', children, title }) => <span class={'badge ' + kind} title={title}>{children}</span>;
 
-/** used of limit as a bar; `at` is where it is too much. */
-export function Meter({ used, limit, text }) {
+/** used of limit as a bar; unless it is plain, a part of the whole, much is bad. */
+export function Meter({ used, limit, text, plain }) {
 	const part = limit > 0 ? Math.min(1, used / limit) : 0;
+	const kind = plain ? '' : part > 0.9 ? 'bad' : part > 0.7 ? 'warn' : '';
 	return (
-		<div class="meter"><progress class={part > 0.9 ? 'bad' : part > 0.7 ? 'warn' : ''} value={part} max="1" /><span>{text}</span></div>
+		<div class="meter"><progress class={kind} value={part} max="1" aria-label={text} /><span>{text}</span></div>
 	);
 }
 
@@ -51,5 +52,7 @@ export function Value({ of }) {
 	const pairs = Object.entries(of);
 	if (!pairs.length)
 		return <span class="muted">{t('none')}</span>;
+	if (Array.isArray(of))
+		return <ul class="value">{of.map((v, i) => <li key={i}><Value of={v} /></li>)}</ul>;
 	return <dl class="value">{pairs.map(([k, v]) => <div key={k}><dt><bdi>{k}</bdi></dt><dd><Value of={v} /></dd></div>)}</dl>;
 }

@@ -85,7 +85,7 @@ export function ServerTable({ name, path, columns, sort: firstSort, desc: firstD
 	const wanted = [...new Set([...fields, ...columns.flatMap((c) => c.needs ?? [c.key])])].join(',');
 	const where = path + query({ page, page_size: size, sort, sort_reverse: desc ? 'true' : undefined, name: search,
 		use_regex: undefined, columns: wanted });
-	const { data, error, again } = usePolled(async (signal) => paged(await get(where, { signal }), page, size), [where], every);
+	const { data, error, again } = usePolled(async (signal) => paged(await get(where, { signal }), page, size, search), [where], every);
 	const rows = data ? (map ? data.items.map(map) : data.items) : [];
 	const pages = data ? Math.max(1, data.page_count) : 1;
 	return (
@@ -113,12 +113,15 @@ export function ServerTable({ name, path, columns, sort: firstSort, desc: firstD
 	);
 }
 
-/** Lists that the node does not page: all of it is there. */
-function paged(data, page, size) {
+const texts = (row) => Object.values(row).filter((v) => typeof v === 'string').join('\n').toLowerCase();
+
+/** Lists that the node does not page: all of it is there, and is searched here in all its texts. */
+function paged(data, page, size, search) {
 	if (!Array.isArray(data))
 		return data;
-	return { items: data.slice((page - 1) * size, page * size), page_count: Math.ceil(data.length / size), total_count: data.length,
-		filtered_count: data.length };
+	const found = search ? data.filter((row) => texts(row).includes(search.toLowerCase())) : data;
+	return { items: found.slice((page - 1) * size, page * size), page_count: Math.ceil(found.length / size), total_count: data.length,
+		filtered_count: found.length };
 }
 
 const counted = (data) => (data.filtered_count === data.total_count

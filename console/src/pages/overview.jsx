@@ -37,7 +37,8 @@ function troubles({ overview, node }) {
 	return found;
 }
 
-function Health({ data }) {
+/** data: { overview, node }. */
+export function Health({ data }) {
 	const found = troubles(data);
 	if (!found.length)
 		return <p class="health ok" role="status"><Badge kind="ok">{t('health.ok')}</Badge> {t('health.ok.text')}</p>;
