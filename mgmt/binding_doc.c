@@ -154,17 +154,31 @@ put_name(char *to, struct span name)
 	return to + name.n + 1;
 }
 
+/* What a search looks at: both ends and the key, a line each. */
+static struct span
+searched(const struct binding_view *v, char text[3 * 256])
+{
+	struct span part[] = { exchange_span(v->source), destination(v), v->key };
+	char *to = text;
+
+	for (size_t i = 0; i < COUNT_OF(part); i++) {
+		to = put_name(to, part[i]);
+		to[-1] = '\n';
+	}
+	return span_of(text, (size_t)(to - text) - 1);
+}
+
 static void
 add(struct listing *l, const struct row_id *id, struct binding_view v)
 {
-	char order[4 * 256 + 2], *to = order;
+	char order[4 * 256 + 2], text[3 * 256], *to = order;
 
 	to = put_name(to, span_str(v.source->vhost->name));
 	to = put_name(to, exchange_span(v.source));
 	to = put_name(to, destination(&v));
 	*to++ = v.queue != NULL ? 'q' : 'e';
 	to = put_name(to, v.key);
-	listing_add(l, id, v.key, span_of(order, (size_t)(to - order)), &v);
+	listing_add(l, id, searched(&v, text), span_of(order, (size_t)(to - order)), &v);
 }
 
 /* Its row is that of its source, in which it is found by identity and id. */
@@ -261,10 +275,10 @@ collect_any(struct listing *l, const struct scope *scope, void *object, struct r
 		collect_destination(l, scope, object, id);
 }
 
-#define BINDINGS(walked, other, how)                                              \
-	{                                                                         \
-		.kinds = { walked, other }, .collect = how, .find = find_binding, \
-		.write = binding_write                                            \
+#define BINDINGS(walked, other, how)                                                  \
+	{                                                                             \
+		.kinds = { walked, other }, .paging = PAGING_IF_TOLD, .collect = how, \
+		.find = find_binding, .write = binding_write                          \
 	}
 const struct listing_source binding_list = BINDINGS(SERIES_QUEUE, SERIES_EXCHANGE, collect_any);
 const struct listing_source queue_binding_list =

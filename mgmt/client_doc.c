@@ -178,7 +178,7 @@ collect_connection(struct listing *l, const struct scope *scope, void *object, s
 
 const struct listing_source connection_list = {
 	.kinds = { SERIES_CONNECTION, SERIES_CONNECTION },
-	.is_paged = true,
+	.paging = PAGING,
 	.collect = collect_connection,
 	.find = find_connection,
 	.write = write_connection,
@@ -307,7 +307,7 @@ collect_parts(struct listing *l, const struct scope *scope, void *object, struct
 
 const struct listing_source channel_list = {
 	.kinds = { SERIES_CHANNEL, SERIES_CHANNEL },
-	.is_paged = true,
+	.paging = PAGING,
 	.collect = collect_channel,
 	.find = find_channel,
 	.write = write_channel,
@@ -322,7 +322,7 @@ const struct listing_source vhost_channel_list = {
 
 const struct listing_source connection_channel_list = {
 	.kinds = { SERIES_CONNECTION, SERIES_CONNECTION },
-	.is_paged = true,
+	.paging = PAGING,
 	.collect = collect_parts,
 	.find = find_part,
 	.write = write_channel,

@@ -93,7 +93,7 @@ collect_consumers(struct listing *l, const struct scope *scope, void *object, st
 	struct session *s = object;
 	struct consumer *k;
 	char order[3 * 256];
-	size_t n;
+	size_t n, vhost;
 
 	if (s->is_ending)
 		return;
@@ -101,13 +101,16 @@ collect_consumers(struct listing *l, const struct scope *scope, void *object, st
 		if (!is_in(scope, k))
 			continue;
 		/* by queue, as in RabbitMQ */
-		n = strlen(k->queue->vhost->name) + 1;
+		n = vhost = strlen(k->queue->vhost->name) + 1;
 		memcpy(order, k->queue->vhost->name, n);
 		memcpy(order + n, k->queue->name, k->queue->name_len);
 		n += k->queue->name_len;
 		order[n++] = '\0';
 		id.text = consumer_tag(k);
-		listing_add(l, &id, id.text, span_of(order, n), k);
+		memcpy(order + n, id.text.p, id.text.n);
+		/* a search looks at the queue's name and the tag */
+		listing_add(l, &id, span_of(order + vhost, n - vhost + id.text.n),
+		    span_of(order, n + id.text.n), k);
 	}
 }
 
@@ -119,6 +122,7 @@ write_consumer(const struct doc *d, void *item)
 
 const struct listing_source consumer_list = {
 	.kinds = { SERIES_CHANNEL, SERIES_CHANNEL },
+	.paging = PAGING_IF_TOLD,
 	.collect = collect_consumers,
 	.find = find_consumer,
 	.write = write_consumer,

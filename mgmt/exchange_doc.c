@@ -59,7 +59,7 @@ collect_exchange(struct listing *l, const struct scope *scope, void *object, str
 
 const struct listing_source exchange_list = {
 	.kinds = { SERIES_EXCHANGE, SERIES_EXCHANGE },
-	.is_paged = true,
+	.paging = PAGING,
 	.collect = collect_exchange,
 	.find = find_exchange,
 	.write = write_exchange,

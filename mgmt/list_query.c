@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "broker/pattern.h"
+#include "mgmt/acting.h"
 #include "mgmt/json_out.h"
 #include "mgmt/request.h"
 
@@ -83,8 +84,10 @@ read_name(struct list_query *q, struct request *r)
 }
 
 bool
-list_query_init(struct list_query *q, struct request *r, bool is_paged)
+list_query_init(struct list_query *q, struct request *r, enum paging paging)
 {
+	bool is_paged =
+	    paging == PAGING || (paging == PAGING_IF_TOLD && query_true(r, "pagination"));
 	const char *sort = request_query(r, "sort"), *reverse = request_query(r, "sort_reverse");
 
 	*q = (struct list_query){ .page = 0 };

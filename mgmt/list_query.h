@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/attr.h"
+#include "mgmt/listing.h"
 
 struct columns;
 struct pattern;
@@ -21,8 +22,8 @@ struct list_query {
 	bool reverse;
 };
 
-/* False: it was answered. list_query_fini() in any case. page and name mean something only if is_paged. */
-bool list_query_init(struct list_query *q, struct request *r, bool is_paged) MUSTUSE;
+/* False: it was answered. list_query_fini() in any case. */
+bool list_query_init(struct list_query *q, struct request *r, enum paging paging) MUSTUSE;
 void list_query_fini(struct list_query *q);
 
 /* The answer where the page is beyond the end of `rows` rows. */

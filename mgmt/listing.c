@@ -545,7 +545,7 @@ start(struct request *r, const struct listing_source *source, const struct vhost
 	l->m = m;
 	l->r = r;
 	l->source = source;
-	if (!list_query_init(&l->query, r, source->is_paged) || !doc_init(&l->doc, r)) {
+	if (!list_query_init(&l->query, r, source->paging) || !doc_init(&l->doc, r)) {
 		list_query_fini(&l->query);
 		free(l);
 		return;

@@ -47,10 +47,14 @@ struct row_id {
 	struct span text; /* the same; the list keeps a copy */
 };
 
+/* Do page, page_size and name mean something? IF_TOLD: lists that RabbitMQ gives as a whole in any case; pagination=true in
+ * the query asks for pages all the same. */
+enum paging { PAGING_NEVER, PAGING, PAGING_IF_TOLD };
+
 /* What is listed. */
 struct listing_source {
 	enum series_kind kinds[2]; /* the objects that are walked: the second as well, if it is another */
-	bool is_paged;		   /* page, name and so on mean something */
+	enum paging paging;
 	/* Adds the object's rows with listing_add(). */
 	void (*collect)(struct listing *l, const struct scope *scope, void *object, struct row_id id);
 	/* What a row is of now: NULL if that is gone or not to be seen any more. Good until something changes. */

@@ -239,7 +239,7 @@ collect_queue(struct listing *l, const struct scope *scope, void *object, struct
 
 const struct listing_source queue_list = {
 	.kinds = { SERIES_QUEUE, SERIES_QUEUE },
-	.is_paged = true,
+	.paging = PAGING,
 	.collect = collect_queue,
 	.find = find_queue,
 	.write = write_queue,

@@ -77,7 +77,7 @@ collect_vhost(struct listing *l, const struct scope *scope, void *object, struct
 
 const struct listing_source vhost_list = {
 	.kinds = { SERIES_VHOST, SERIES_VHOST },
-	.is_paged = true,
+	.paging = PAGING,
 	.collect = collect_vhost,
 	.find = find_vhost,
 	.write = write_vhost,
