@@ -109,8 +109,8 @@ refuse_expiration(struct span text)
 	    SPAN_FMT(span_of(text.p + i, text.n - i)));
 }
 
-static const struct error *
-refuse_route(const struct exchange *x, struct span key)
+const struct error *
+publish_refuse_route(const struct exchange *x, struct span key)
 {
 	return error_make(E_PRECONDITION_FAILED,
 	    "the patterns and headers bound behind exchange '%s' in vhost '%s' take more than %d "
@@ -204,7 +204,7 @@ publish_route(struct session *s, struct publish_memo *memo, const struct msg *m,
 	} else {
 		r = route_find_msg(x, m, pr);
 		if (unlikely(r == NULL))
-			return refuse_route(x, msg_key(m));
+			return publish_refuse_route(x, msg_key(m));
 		if (unlikely(r->bad_delay))
 			return delay_refuse(pr->headers);
 		if (!pr->has_cc)

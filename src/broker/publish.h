@@ -41,6 +41,9 @@ enum publish_outcome { PUBLISH_ROUTED, PUBLISH_UNROUTED, PUBLISH_REFUSED };
 const struct error *publish_route(struct session *s, struct publish_memo *memo, const struct msg *m,
     const struct props *pr, const struct route **route, uint64_t *due_ms) MUSTUSE;
 
+/* 406: a route that takes too many steps. */
+const struct error *publish_refuse_route(const struct exchange *x, struct span key);
+
 /* A message of this session was published to x, and so many copies go into queues: counts it for both. The node's count is
  * publish_deliver's. */
 static inline void

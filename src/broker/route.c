@@ -38,6 +38,9 @@ struct route_walk {
 	bool hit;         /* the exchange in hand matched something */
 	bool has_headers; /* scratch.headers was set up for this message */
 	bool by_key, by_headers, bad_delay;
+	struct route_watch *watch; /* NULL: nobody looks on */
+	uint32_t at;               /* the exchange in hand */
+	bool is_stopped;           /* by the watch */
 };
 
 void
@@ -97,6 +100,10 @@ is_kept(struct route_walk *w, struct exchange *x)
 	case DELAY_NONE: return false;
 	case DELAY_WANTED: break;
 	}
+	if (unlikely(w->watch != NULL)) {
+		w->watch->on_delay(w->watch, w->at, ms);
+		return false;
+	}
 	if (w->delays == scratch.delay_cap) {
 		scratch.delay_cap = scratch.delay_cap == 0 ? 4 : scratch.delay_cap * 2;
 		scratch.delay =
@@ -106,14 +113,26 @@ is_kept(struct route_walk *w, struct exchange *x)
 	return true;
 }
 
+static bool
+show_binding(struct route_walk *w, struct binding *b, bool again)
+{
+	if (!w->is_stopped)
+		w->is_stopped = !w->watch->on_binding(w->watch, w->at, b, again);
+	return !w->is_stopped && w->repeats < ROUTE_STEPS_MAX;
+}
+
 bool
 route_hit(struct route_walk *w, struct binding *b)
 {
+	uint32_t repeats = w->repeats;
+
 	w->hit = true;
 	if (b->queue != NULL)
 		add_queue(w, b->queue);
 	else
 		add_exchange(w, b->exchange);
+	if (unlikely(w->watch != NULL))
+		return show_binding(w, b, w->repeats > repeats);
 	return w->repeats < ROUTE_STEPS_MAX;
 }
 
@@ -163,7 +182,20 @@ route_steps_taken(struct route_walk *w, uint32_t n)
 static bool
 is_too_long(const struct route_walk *w)
 {
-	return w->steps >= ROUTE_STEPS_MAX || w->repeats >= ROUTE_STEPS_MAX;
+	return w->steps >= ROUTE_STEPS_MAX || w->repeats >= ROUTE_STEPS_MAX || w->is_stopped;
+}
+
+static void
+take_alternate(struct route_walk *w, struct exchange *x)
+{
+	struct exchange *to = exchange_find(x->vhost, x->alternate);
+	uint32_t repeats = w->repeats;
+
+	if (to != NULL)
+		add_exchange(w, to);
+	if (unlikely(w->watch != NULL) &&
+	    !w->watch->on_alternate(w->watch, w->at, to, w->repeats > repeats))
+		w->is_stopped = true;
 }
 
 static void
@@ -175,6 +207,7 @@ walk(struct route_walk *w, struct exchange *x, const struct span *key, uint32_t 
 	scratch.mark++;
 	add_exchange(w, x);
 	for (i = 0; i < w->exchanges; i++) {
+		w->at = i;
 		x = scratch.exchange[i];
 		x->observed = true;
 		if (unlikely(x->type == EXCHANGE_DELAYED) && is_kept(w, x))
@@ -188,11 +221,8 @@ walk(struct route_walk *w, struct exchange *x, const struct span *key, uint32_t 
 		x->vhost->broker->work += looks;
 		for (k = 0; k < looks && !is_too_long(w); k++)
 			ops->route(x, key[k], w);
-		if (!w->hit && x->alternate.p != NULL) {
-			x = exchange_find(x->vhost, x->alternate);
-			if (x != NULL)
-				add_exchange(w, x);
-		}
+		if (!w->hit && x->alternate.p != NULL && !is_too_long(w))
+			take_alternate(w, x);
 	}
 	scratch.exchange[0]->vhost->broker->work += w->steps + w->repeats + w->queues;
 }
@@ -201,15 +231,19 @@ walk(struct route_walk *w, struct exchange *x, const struct span *key, uint32_t 
 static void
 walk_default(struct route_walk *w, struct exchange *x, const struct span *key, uint32_t keys)
 {
+	uint32_t k, repeats;
 	struct queue *q;
-	uint32_t k;
 
 	scratch.mark++;
 	x->observed = true;
-	for (k = 0; k < keys; k++) {
+	for (k = 0; k < keys && !w->is_stopped; k++) {
 		q = queue_find(x->vhost, key[k]);
-		if (q != NULL)
-			add_queue(w, q);
+		if (q == NULL)
+			continue;
+		repeats = w->repeats;
+		add_queue(w, q);
+		if (unlikely(w->watch != NULL))
+			w->is_stopped = !w->watch->on_name(w->watch, q, w->repeats > repeats);
 	}
 }
 
@@ -245,13 +279,33 @@ collect_keys(struct span key, struct span headers)
 	return n;
 }
 
+/* NULL: it is too long. */
+static const struct route *
+look(struct route_walk *w, struct exchange *x, struct span key, bool has_cc)
+{
+	uint32_t keys = has_cc ? collect_keys(key, w->headers) : 1;
+
+	if (x->name_len == 0)
+		walk_default(w, x, has_cc ? scratch.key : &key, keys);
+	else
+		walk(w, x, has_cc ? scratch.key : &key, keys);
+	if (is_too_long(w))
+		return NULL;
+	scratch.route = (struct route){ .count = w->queues,
+		.by_headers = w->by_headers || has_cc,
+		.queue = scratch.queue,
+		.delays = w->delays,
+		.bad_delay = w->bad_delay,
+		.delay = scratch.delay };
+	return &scratch.route;
+}
+
 static const struct route *
 find(struct exchange *x, struct span key, struct span headers, struct span props, bool has_cc)
 {
 	bool is_default = x->name_len == 0;
 	struct route_walk w = { .headers = headers, .props = props };
 	const struct route *r = NULL;
-	uint32_t keys = 1;
 
 	if (!has_cc && !is_default)
 		r = route_cache_find(x, key);
@@ -259,25 +313,21 @@ find(struct exchange *x, struct span key, struct span headers, struct span props
 		return r;
 	if (!is_default)
 		x->vhost->broker->stats.route_cache_misses++;
-	if (has_cc)
-		keys = collect_keys(key, headers);
-	if (is_default)
-		walk_default(&w, x, has_cc ? scratch.key : &key, keys);
-	else
-		walk(&w, x, has_cc ? scratch.key : &key, keys);
-	if (is_too_long(&w)) {
+	r = look(&w, x, key, has_cc);
+	if (r == NULL)
 		x->vhost->broker->stats.route_refused++;
-		return NULL;
-	}
-	scratch.route = (struct route){ .count = w.queues,
-		.by_headers = w.by_headers || has_cc,
-		.queue = scratch.queue,
-		.delays = w.delays,
-		.bad_delay = w.bad_delay,
-		.delay = scratch.delay };
-	if (!scratch.route.by_headers && !is_default)
-		route_cache_put(x, w.by_key ? key : span_of(NULL, 0), !w.by_key, &scratch.route);
-	return &scratch.route;
+	else if (!r->by_headers && !is_default)
+		route_cache_put(x, w.by_key ? key : span_of(NULL, 0), !w.by_key, r);
+	return r;
+}
+
+const struct route *
+route_find_watched(
+    struct exchange *x, const struct msg *m, const struct props *pr, struct route_watch *watch)
+{
+	struct route_walk w = { .headers = pr->headers, .props = msg_props(m), .watch = watch };
+
+	return look(&w, x, msg_key(m), pr->has_cc);
 }
 
 const struct route *

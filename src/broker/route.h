@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "broker/exchange.h"
 
+struct binding;
 struct msg;
 struct props;
 
@@ -35,6 +36,20 @@ const struct route *route_find(struct exchange *x, struct span key, struct span 
 
 /* The same for a message and what props_scan said of it: for its own key, with all that it can be routed by. */
 const struct route *route_find_msg(struct exchange *x, const struct msg *m, const struct props *pr);
+
+/* Who looks on while a route is found (route_try.h). `at` counts the exchanges in the order in which they are met; those
+ * that are met again are told as `again` and count once. Any of them may say false: no more of it, the answer is NULL. */
+struct route_watch {
+	bool (*on_binding)(struct route_watch *w, uint32_t at, struct binding *b, bool again);
+	bool (*on_name)(struct route_watch *w, struct queue *q, bool again);	/* the default exchange has a queue of the key */
+	/* nothing matched; x NULL: the alternate is not there */
+	bool (*on_alternate)(struct route_watch *w, uint32_t at, struct exchange *x, bool again);
+	/* x-delayed-message: it would be kept for so long. What lies behind is shown all the same. */
+	void (*on_delay)(struct route_watch *w, uint32_t at, uint64_t ms);
+};
+
+/* The same as route_find_msg without its memory. */
+const struct route *route_find_watched(struct exchange *x, const struct msg *m, const struct props *pr, struct route_watch *watch);
 
 /* CC and BCC of wrong type: 406 with RabbitMQ's text; 406 for more than ROUTE_KEYS_MAX keys in both.
  * *has_cc: there is one of them; *bcc: a BCC, to be taken out before delivery. */

@@ -161,6 +161,7 @@ GET /api/hermes/routes management none
 POST /api/hermes/snapshot administrator none
 DELETE /api/hermes/session nobody none
 POST /api/hermes/exchanges/:vhost/:exchange/publish management own
+POST /api/hermes/exchanges/:vhost/:exchange/route management visible
 PUT /api/hermes/queues/:vhost/:queue/pause management own
 DELETE /api/hermes/queues/:vhost/:queue/pause management own
 GET /healthz nobody none
