@@ -23,4 +23,7 @@ uint32_t channel_number(const struct session *s);
 /* Is it a client that others should see: open, and not somebody's request over HTTP? */
 bool client_is_shown(const struct client *c);
 
+/* The connection that a path names, if the user may see it (connections.c); NULL: it was answered. */
+struct client *connection_arg(struct request *r, unsigned i);
+
 #endif

@@ -59,11 +59,10 @@ may_see(struct request *r, const struct client *c)
 	return false;
 }
 
-/* NULL: it was answered. */
-static struct client *
-take_client(struct request *r)
+struct client *
+connection_arg(struct request *r, unsigned i)
 {
-	struct client *c = client_find(r->m->broker, request_arg(r, 0));
+	struct client *c = client_find(r->m->broker, request_arg(r, i));
 
 	if (c == NULL || !client_is_shown(c)) {
 		reply_not_found(r);
@@ -75,7 +74,7 @@ take_client(struct request *r)
 void
 route_connection(struct request *r)
 {
-	struct client *c = take_client(r);
+	struct client *c = connection_arg(r, 0);
 
 	if (c != NULL)
 		reply_document(r, &connection_list, c);
@@ -84,7 +83,7 @@ route_connection(struct request *r)
 void
 route_connection_channels(struct request *r)
 {
-	struct client *c = take_client(r);
+	struct client *c = connection_arg(r, 0);
 
 	if (c != NULL)
 		listing_reply(r, &connection_channel_list, NULL, &c->series);

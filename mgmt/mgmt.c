@@ -12,6 +12,7 @@
 #include "broker/broker.h"
 #include "mgmt/definitions.h"
 #include "mgmt/dispatch.h"
+#include "mgmt/history.h"
 #include "mgmt/http.h"
 #include "mgmt/listing.h"
 #include "mgmt/mgmt_priv.h"
@@ -68,6 +69,7 @@ mgmt_start(struct loop *l, struct broker *b, const struct config *cfg,
 	name_cluster(b);
 	m->http = http_new(l, on_request, m);
 	series_start(b);
+	histories_start(m);
 	for (uint32_t i = 0; i < cfg->management_listen.count; i++) {
 		if (http_listen(
 		        m->http, cfg, cfg->management_listen.item[i], cfg->management_port, error))
@@ -124,6 +126,7 @@ mgmt_stop(struct mgmt **mp)
 	batches_stop(m);
 	requests_stop(m);
 	series_stop(m->broker);
+	histories_stop(m);
 	http_free(&m->http);
 	web_sessions_free(&m->sessions);
 	free(m);

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "broker/broker.h"
+#include "broker/history.h"
 #include "mgmt/about.h"
 #include "mgmt/health.h"
 #include "mgmt/http.h"
@@ -94,17 +95,28 @@ loop_counters(const struct mgmt *m)
 }
 
 static json_t *
+history_counters(const struct mgmt *m)
+{
+	struct history_stats s;
+
+	history_stats(m->broker, &s);
+	return json_pack("{s:I, s:I, s:i, s:I, s:I}", "tracks", (json_int_t)s.tracks, "asked",
+	    (json_int_t)s.asked, "asked_max", HISTORY_ASKED, "evicted", (json_int_t)s.evicted,
+	    "bytes", (json_int_t)s.bytes);
+}
+
+static json_t *
 hermes(const struct mgmt *m)
 {
 	char text[160];
 	const char *problem = health_problem(m, text, sizeof text);
 
-	return json_pack("{s:s, s:I, s:I, s:b, s:s?, s:o, s:o, s:o, s:o, s:o}", "version",
+	return json_pack("{s:s, s:I, s:I, s:b, s:s?, s:o, s:o, s:o, s:o, s:o, s:o}", "version",
 	    m->node.version, "started_ms", (json_int_t)m->node.started_ms, "uptime_ms",
 	    (json_int_t)(m->loop->now_ms - m->node.started_ms), "healthy", problem == NULL,
 	    "problem", problem, "memory", memory(m), "alarms", alarms(m), "counters",
 	    all_counters(&m->broker->stats), "process", loop_counters(m), "store",
-	    store_counters(m));
+	    store_counters(m), "history", history_counters(m));
 }
 
 void

@@ -28,6 +28,8 @@ turn_time_note(struct turn_time *t, uint64_t mono_us, uint64_t cpu_us)
 	move_on(t, mono_us);
 	if (took > t->max_us)
 		t->max_us = took;
+	if (took > t->latest_us)
+		t->latest_us = took;
 	if (took > t->now_us)
 		t->now_us = took;
 }

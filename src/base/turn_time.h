@@ -13,6 +13,7 @@ enum { TURN_TIME_LEAST_US = 500, TURN_TIME_SPAN_US = 60 * 1000 * 1000 };
 struct turn_time { /* zero at first */
 	uint64_t mono_us, cpu_us; /* as of the last note */
 	uint64_t max_us;          /* since the start */
+	uint64_t latest_us;       /* since whoever reads it last set it to 0 */
 	uint64_t span_us;         /* when `now` began */
 	uint64_t now_us, before_us; /* the longest of this minute, and of the one before */
 };

@@ -31,6 +31,7 @@ struct lane_place;
 struct dedups;
 struct delay;
 struct delay_garbage;
+struct history;
 
 TAILQ_HEAD(queue_list, queue);
 TAILQ_HEAD(chained_list, strand);
@@ -100,6 +101,7 @@ struct broker {
 	} policy_walk;
 	struct series_list series;	/* what is sampled, all of it: borrowed */
 	struct series node;		/* of stats */
+	struct history *history;	/* owned; NULL: nothing is sampled (history.h) */
 	struct message_stats no_stats;	/* what belongs to no vhost is counted here, and nobody looks */
 	struct queue_depth no_depth;
 	struct memory memory;

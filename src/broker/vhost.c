@@ -19,6 +19,7 @@
 #include "broker/client.h"
 #include "broker/dead_letter.h"
 #include "broker/exchange.h"
+#include "broker/history.h"
 #include "broker/name.h"
 #include "broker/parameter.h"
 #include "broker/permission.h"
@@ -60,6 +61,7 @@ make(struct broker *b, struct span name, uint64_t id)
 		exchange_predeclare(
 		    vh, predeclared[i].name, predeclared[i].type, predeclared[i].internal);
 	series_init(&b->series, &vh->series, SERIES_VHOST, b->now_ms);
+	history_watch(b, &vh->series);
 	series_is_old(&vh->series);
 	vh->default_exchange = exchange_find(vh, SPAN_LIT(""));
 	assert(vh->default_exchange != NULL);

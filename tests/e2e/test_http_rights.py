@@ -160,6 +160,10 @@ GET /api/consumers/:vhost management visible
 GET /api/hermes/routes management none
 POST /api/hermes/snapshot administrator none
 DELETE /api/hermes/session nobody none
+GET /api/hermes/history/node monitoring none
+GET /api/hermes/history/vhosts/:vhost management visible
+GET /api/hermes/history/queues/:vhost/:queue management visible
+GET /api/hermes/history/connections/:name management none
 POST /api/hermes/exchanges/:vhost/:exchange/publish management own
 POST /api/hermes/exchanges/:vhost/:exchange/route management visible
 PUT /api/hermes/queues/:vhost/:queue/pause management own
