@@ -68,6 +68,7 @@ async function run(order) {
 		shot: async (name) => {
 			for (const scheme of ['light', 'dark']) {
 				await page.emulateMedia({ colorScheme: scheme });
+				await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))));
 				await page.screenshot({ path: join(shots, `${name}-${scheme}.png`), fullPage: true });
 			}
 			await page.emulateMedia({ colorScheme: 'light' });

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // A chart over time: lines with a legend that says the values under the pointer.
 import uPlot from 'uplot';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { language } from '../i18n/index.js';
 import { short } from './format.js';
 
 const COLOURS = ['--c1', '--c2', '--c3', '--c4', '--c5', '--c6'];
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const dark = matchMedia('(prefers-color-scheme: dark)');
+
+/** The times of an axis, as exact as they are far apart (seconds). */
+const clock = (ticks, apart) => ticks.map((v) => new Date(v * 1000).toLocaleTimeString(language(), {
+	hour12: false, hour: '2-digit', minute: '2-digit', second: apart < 60 ? '2-digit' : undefined,
+}));
 
 function options(series, width, height, format) {
 	const text = colour('--muted'), grid = colour('--line');
@@ -16,7 +22,7 @@ function options(series, width, height, format) {
 		legend: { live: true },
 		cursor: { points: { size: 5 } },
 		scales: { y: { range: (u, min, max) => [Math.min(0, min ?? 0), Math.max(max ?? 0, 1) * 1.05] } },
-		axes: [{ ...axis }, { ...axis, size: 52, values: (u, ticks) => ticks.map((v) => format(v)) }],
+		axes: [{ ...axis, size: 30, space: 70, values: (u, ticks, at, space, apart) => clock(ticks, apart) }, { ...axis, size: 52, values: (u, ticks) => ticks.map((v) => format(v)) }],
 		series: [
 			{ value: (u, v) => (v === null ? '–' : new Date(v * 1000).toLocaleTimeString(language(), { hour12: false })) },
 			...series.map((s, i) => ({ label: s.label, stroke: colour(COLOURS[i % COLOURS.length]), width: 1.5, points: { show: false },
@@ -28,9 +34,10 @@ function options(series, width, height, format) {
 /** times: seconds since 1970; series: [{ label, values }], null where nothing is known; format: of a value. */
 export function Chart({ title, times, series, format = short, height = 170 }) {
 	const holder = useRef(), plot = useRef(), shown = useRef('');
+	const [, setDark] = useState(dark.matches);
 	useEffect(() => {
 		const data = [times, ...series.map((s) => s.values)];
-		const is = JSON.stringify([series.map((s) => s.label), document.documentElement.dataset.theme, language()]);
+		const is = JSON.stringify([series.map((s) => s.label), COLOURS.concat('--muted', '--line').map(colour), language()]);
 		if (plot.current && shown.current === is) {
 			plot.current.setData(data);
 			return;
@@ -46,8 +53,11 @@ export function Chart({ title, times, series, format = short, height = 170 }) {
 				plot.current.setSize({ width, height });
 		});
 		watch.observe(holder.current);
+		const onDark = () => setDark(dark.matches);
+		dark.addEventListener('change', onDark);
 		return () => {
 			watch.disconnect();
+			dark.removeEventListener('change', onDark);
 			plot.current?.destroy();
 			plot.current = null;
 		};
