@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Definitions: to a file, and from one, what it would do being shown first.
 import { readFileSync } from 'node:fs';
+import { compare } from '../../console/src/lib/difference.js';
 
 const file = (doc, name = 'definitions.json') => ({ name, mimeType: 'application/json', buffer: Buffer.from(typeof doc === 'string' ? doc : JSON.stringify(doc)) });
 
@@ -98,5 +99,52 @@ export const tests = {
 		await expectCells(page, until, 'Queues', '0 – 0 1');
 		await api('GET', 'queues/console-into/console-q');
 		await api('DELETE', 'vhosts/console-into');
+	},
+	'an import that ends the login keeps its report': async ({ page, login, open, api }) => {
+		await api('PUT', 'users/console-root', { password: 'old', tags: 'administrator' });
+		await login('console-root', 'old');
+		await open('definitions');
+		await page.getByLabel('File of definitions').setInputFiles(file({ users: [{ name: 'console-root', password: 'new', tags: 'administrator' }],
+			policies: [{ vhost: '/', name: 'console-wrong', pattern: '(', definition: { 'max-length': 1 } }] }));
+		await page.getByText('The file has another password for you').waitFor();
+		await page.getByRole('button', { name: 'Import 2 objects' }).click();
+		await page.getByText('Your login has ended').waitFor();
+		await page.getByLabel('User').fill('console-root');
+		await page.getByLabel('Password').fill('new');
+		await page.getByRole('button', { name: 'Log in' }).click();
+		await page.getByRole('cell', { name: "policy 'console-wrong' in vhost '/'", exact: true }).waitFor();
+		await api('DELETE', 'users/console-root');
+	},
+	'what is a difference': async () => {
+		const same = [
+			['queues', { arguments: [], durable: 'true' }, { arguments: {}, durable: true, auto_delete: false }],
+			['queues', { arguments: { 'x-queue-type': 'classic' } }, { arguments: {} }],
+			['queues', { type: 'quorum', arguments: {} }, { arguments: { 'x-queue-type': 'quorum' } }],
+			['users', { tags: 'a, b', password_hash: 'h', limits: [] }, { tags: ['a', 'b'], password_hash: 'h', limits: {}, hashing_algorithm: 'x' }],
+			['vhosts', {}, { description: 'stays', tags: ['t'], metadata: { description: 'stays', tags: ['t'] } }],
+			['vhosts', { metadata: { description: 'd', tags: [] } }, { description: 'd', tags: [] }],
+			['policies', { pattern: 'x', definition: { a: 1, b: 2 } }, { pattern: 'x', definition: { b: 2, a: 1 }, priority: 0, 'apply-to': 'all' }],
+		];
+		const changed = [
+			['queues', { type: 'quorum' }, {}],
+			['users', { tags: 'a', password: 'p' }, { tags: ['a'], password_hash: 'h' }],
+			['users', { tags: 'a', password_hash: 'h' }, { tags: ['a', 'b'], password_hash: 'h' }],
+			['vhosts', { default_queue_type: 'quorum' }, {}],
+			['policies', { pattern: 'x', definition: {}, priority: 1 }, { pattern: 'x', definition: {} }],
+		];
+		const added = [
+			['bindings', { source: 'x', destination: 'q', destination_type: 'queue', routing_key: 'k', arguments: { a: 1 } },
+				{ source: 'x', destination: 'q', destination_type: 'queue', routing_key: 'k', arguments: { a: 2 } }],
+			['permissions', { user: 'a', vhost: 'b' }, { user: 'b', vhost: 'a' }],
+			['queues', { name: '["a"]' }, { name: 'a' }],
+		];
+		for (const [wanted, cases] of [['same', same], ['changed', changed], ['added', added]]) {
+			for (const [key, is, was] of cases) {
+				const name = { name: 'n', vhost: '/' };
+				const found = compare({ [key]: [{ ...name, ...is }] }, { [key]: [{ ...name, ...was }] }).kinds.find((k) => k.kind.key === key);
+				if ((found[wanted].length ?? found[wanted]) !== 1)
+					throw new Error(`not ${wanted}: ${key} ${JSON.stringify(is)} ${JSON.stringify(found)}`);
+			}
+		}
 	},
 };

@@ -352,6 +352,7 @@ export default {
 	'definitions.run': 'Import {n} objects: {new} new, {changed} changed',
 	'definitions.nothing': 'The file has nothing to import.',
 	'definitions.homeless': '{n} objects of this file name no virtual host: it is an export of one. Choose above where it goes.',
+	'definitions.password': 'The file has another password for you: you will have to log in again with that one.',
 	'definitions.left': 'Into one virtual host these are not imported: {kinds}.',
 	'definitions.kind': 'Kind',
 	'definitions.new': 'new',

@@ -338,6 +338,7 @@ export default {
 	'definitions.run': '导入 {n} 个对象：{new} 个新增，{changed} 个变更',
 	'definitions.nothing': '文件中没有可导入的内容。',
 	'definitions.homeless': '文件中有 {n} 个对象没有指明虚拟主机：这是单个虚拟主机的导出，请在上方选择导入到哪里。',
+	'definitions.password': '文件中有您账号的另一个密码：导入后需要用该密码重新登录。',
 	'definitions.left': '导入到单个虚拟主机时，以下内容不会导入：{kinds}。',
 	'definitions.kind': '类别',
 	'definitions.new': '新增',

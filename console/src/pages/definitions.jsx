@@ -73,10 +73,13 @@ async function send(doc, vhost, total) {
 const sum = (difference, what) => difference.kinds.reduce((n, k) => n + (what === 'changed' && k.kind.kept ? 0 : k[what].length), 0);
 const count = (difference) => difference.kinds.reduce((sum, k) => sum + k.added.length + k.changed.length + k.same, 0);
 
+/** What the last import did: one that brings another password for whoever runs it ends the login, and the page with it. */
+let last = {};
+
 function Import() {
-	const { reload } = useSession();
+	const session = useSession();
 	const [vhost, setVhost] = useState('');
-	const [state, setState] = useState({}); // { doc, name, difference, report, error, busy }
+	const [state, setState] = useState({ report: last.who === session.name ? last.report : null }); // and doc, difference, error, busy
 	const change = (more) => setState((old) => ({ ...old, ...more }));
 	const attempt = async (fn) => {
 		change({ busy: true, error: null });
@@ -92,7 +95,7 @@ function Import() {
 		setState({ busy: true });
 		const doc = file && await read(file);
 		if (doc)
-			change({ doc, name: file.name, difference: await look(doc, vhost) });
+			change({ doc, difference: await look(doc, vhost) });
 	});
 	const move = (to) => {
 		setVhost(to);
@@ -101,10 +104,11 @@ function Import() {
 	};
 	const run = () => attempt(async () => {
 		const report = await send(state.doc, vhost, count(state.difference));
+		last = { who: session.name, report };
 		change({ report });
 		if (!report.failed)
 			say(t('definitions.done', { n: number(report.imported) }));
-		await reload();
+		await session.reload();
 		change({ difference: await look(state.doc, vhost) });
 	});
 	return (
@@ -121,11 +125,15 @@ function Import() {
 	);
 }
 
+const endsLogin = (difference, me) => difference.kinds.some((k) => k.kind.key === 'users' &&
+	k.changed.some((c) => c.name[0] === me && (c.differs.password_hash || c.differs.password)));
+
 function Preview({ difference, run, busy }) {
-	const some = count(difference);
+	const some = count(difference), { name: me } = useSession();
 	return (
 		<section aria-label={t('definitions.preview')}>
 			{difference.homeless > 0 && <p class="refused" role="alert">{t('definitions.homeless', { n: number(difference.homeless) })}</p>}
+			{endsLogin(difference, me) && <p><Badge kind="warn">{t('health.warn')}</Badge> {t('definitions.password')}</p>}
 			{difference.left.length > 0 && <p><Badge kind="warn">{t('health.warn')}</Badge> {t('definitions.left', {
 				kinds: difference.left.map((kind) => t('kind.' + kind)).join(', ') })}</p>}
 			<Changes kinds={difference.kinds} />

@@ -17,7 +17,7 @@ const KINDS = ['policies', 'operator-policies'];
 const columns = (may, kind, edit, again) => [
 	{ key: 'name', title: t('name'), sort: 'name', cell: (p) => <Name>{p.name}</Name> },
 	{ key: 'vhost', title: t('vhost'), sort: 'vhost', cell: (p) => <a href={href('vhosts', p.vhost)}><Name>{p.vhost}</Name></a> },
-	{ key: 'pattern', title: t('policy.pattern'), sort: 'pattern', cell: (p) => <code><bdi>{p.pattern}</bdi></code> },
+	{ key: 'pattern', title: t('policy.pattern'), sort: 'pattern', cell: (p) => (p.pattern === '' ? <span class="muted">{t('empty_name')}</span> : <code><bdi>{p.pattern}</bdi></code>) },
 	{ key: 'apply-to', title: t('policy.apply'), sort: 'apply-to', cell: (p) => t('policy.apply.' + p['apply-to']) },
 	{ key: 'priority', title: t('priority'), sort: 'priority', number: true, cell: (p) => number(p.priority) },
 	{ key: 'definition', title: t('policy.definition'), cell: (p) => <Value of={p.definition} /> },

@@ -83,6 +83,8 @@ const columns = (access) => [
 	{ key: 'limits', title: t('limits'), cell: (u) => limitsText(u.limits ?? {}) },
 ];
 
+const ACCESS_EVERY = 60000; // milliseconds: there may be many permissions
+
 /** User to the vhosts in which it may do something. */
 async function loadAccess(signal) {
 	const access = new Map();
@@ -93,7 +95,7 @@ async function loadAccess(signal) {
 
 export function Users() {
 	const [making, setMaking] = useState(false);
-	const { data: access, again: askAccess } = usePolled(loadAccess, []);
+	const { data: access, again: askAccess } = usePolled(loadAccess, [], ACCESS_EVERY);
 	return (
 		<>
 			<h1>{t('page.users')}</h1>
