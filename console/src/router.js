@@ -10,15 +10,16 @@ function parse() {
 	} catch {
 		pieces = []; // a % that encodes nothing
 	}
-	return { pieces, params: Object.fromEntries(new URLSearchParams(params || '')) };
+	return { hash: location.hash, pieces, params: Object.fromEntries(new URLSearchParams(params || '')) };
 }
 
 /** { pieces: ['queues', '/', 'orders'], params: { tab: 'messages' } }, as it changes. */
 export function useRoute() {
 	const [route, setRoute] = useState(parse);
 	useEffect(() => {
-		const on = () => setRoute(parse());
+		const on = () => setRoute((old) => (old.hash === location.hash ? old : parse()));
 		addEventListener('hashchange', on);
+		on(); // it may have changed since the first drawing
 		return () => removeEventListener('hashchange', on);
 	}, []);
 	return route;

@@ -26,12 +26,12 @@ export const tests = {
 		await dialog.getByLabel('When it is full').selectOption('reject-publish');
 		await dialog.getByLabel('Priority').fill('5');
 		await dialog.getByText('More keys, as JSON').first().click();
-		await dialog.getByRole('textbox', { name: 'More keys' }).fill('{"ha-mode": "all"}');
+		await dialog.getByRole('textbox', { name: 'More keys' }).fill('{"dead-letter-exchange": ""}');
 		await shot('policy-make');
 		await dialog.getByRole('button', { name: 'Make a policy' }).click();
 		await page.getByText('Policy console limits is in force.').waitFor();
 		const path = 'policies/%2F/console%20limits', made = await api('GET', path);
-		if (JSON.stringify(made.definition) !== JSON.stringify({ 'ha-mode': 'all', 'message-ttl': 60000, overflow: 'reject-publish' }) ||
+		if (JSON.stringify(made.definition) !== JSON.stringify({ 'dead-letter-exchange': '', 'message-ttl': 60000, overflow: 'reject-publish' }) ||
 			made.priority !== 5 || made['apply-to'] !== 'queues')
 			throw new Error(JSON.stringify(made));
 		await api('PUT', `policies/%2F/${encodeURIComponent(NASTY[0])}`, { pattern: '^' + NASTY[1].replace(/[?"]/g, '.'), definition: { 'dead-letter-exchange': NASTY[2] } });
@@ -44,6 +44,8 @@ export const tests = {
 		await dialog.getByLabel('Message TTL, ms').fill('');
 		await dialog.getByRole('button', { name: 'Save' }).click();
 		await until(async () => (await api('GET', path)).definition['message-ttl'] === undefined);
+		if ((await api('GET', path)).definition['dead-letter-exchange'] !== '')
+			throw new Error('an empty value was lost');
 		await page.getByRole('row', { name: 'console limits' }).getByRole('button', { name: 'Delete' }).click();
 		await dialog.getByRole('button', { name: 'Delete' }).click();
 		await page.getByText('Policy console limits is deleted.').waitFor();

@@ -410,7 +410,7 @@ export default {
 	'memory.output': 'Output that waits for sockets',
 	'memory.input': 'Input that is not complete',
 	'memory.topology': 'Queues, exchanges, bindings, users',
-	'memory.journal': 'Journal, not written yet',
+	'memory.journal': 'Buffers of the journal',
 	'memory.windows': 'Deduplication',
 	'memory.samples': 'Samples for rates',
 	'store': 'Journal and segments',

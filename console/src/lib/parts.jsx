@@ -48,7 +48,7 @@ export const Tabs = ({ choices, value, onChange }) => (
 /** Arguments, properties, definitions: a value of JSON, names in order. */
 export function Value({ of }) {
 	if (of === null || typeof of !== 'object')
-		return <bdi class="value">{typeof of === 'string' ? of : JSON.stringify(of)}</bdi>;
+		return <bdi class="value">{of === '' ? <i>{t('empty_name')}</i> : typeof of === 'string' ? of : JSON.stringify(of)}</bdi>;
 	const pairs = Object.entries(of);
 	if (!pairs.length)
 		return <span class="muted">{t('none')}</span>;

@@ -26,8 +26,8 @@ const KEYS = [
 const APPLY = { policies: ['all', 'queues', 'classic_queues', 'quorum_queues', 'exchanges'],
 	'operator-policies': ['queues', 'classic_queues', 'quorum_queues'] };
 
-/** A field can show the value: others stay as JSON. */
-const fits = (kind, value) => (kind === 'number' ? typeof value === 'number' : Array.isArray(kind) ? kind.includes(value) : typeof value === 'string');
+/** A field can show the value: others stay as JSON. An empty text is a value, too: the default exchange. */
+const fits = (kind, value) => (kind === 'number' ? typeof value === 'number' : Array.isArray(kind) ? kind.includes(value) : typeof value === 'string' && value !== '');
 
 function split(definition, keys) {
 	const more = { ...definition }, fields = {};
@@ -80,7 +80,7 @@ export function PolicyForm({ kind, policy, vhost, after }) {
 			<h3>{t('policy.definition')}</h3>
 			<div class="fields">{keys.map((row) => <KeyField key={row[0]} form={form} row={row} />)}</div>
 			<details open={v.more !== ''}><summary>{t('policy.more')}</summary>
-				<Area form={form} name="more" label={t('policy.more')} hint='{"queue-mode": "lazy"}' rows={3} />
+				<Area form={form} name="more" label={t('policy.more')} hint='{"dead-letter-exchange": ""}' rows={3} />
 			</details>
 		</Form>
 	);

@@ -62,7 +62,7 @@ function Password({ user, again }) {
 		<Card title={t('password')} tools={has && user.name !== session.name &&
 			<Destroy small label={t('password.remove')} question={t('password.remove.sure')} run={remove} />}>
 			{!has && <p><Badge kind="warn">{t('password.none')}</Badge></p>}
-			<Form submit={submit} label={t('password.change')}><PasswordFields form={form} /></Form>
+			<Form submit={submit} label={t('password.change')}><PasswordFields form={form} user={user.name} /></Form>
 		</Card>
 	);
 }

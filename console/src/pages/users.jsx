@@ -33,9 +33,10 @@ export const TagFields = ({ form, plain }) => (
 	</fieldset>
 );
 
-/** Two fields, since nobody sees what is typed. */
-export const PasswordFields = ({ form }) => (
+/** Two fields, since nobody sees what is typed; user: whose, for what keeps passwords, where no other field says it. */
+export const PasswordFields = ({ form, user }) => (
 	<div class="fields">
+		{user !== undefined && <input hidden readOnly value={user} autocomplete="username" aria-label={t('user')} />}
 		<Text form={form} name="password" label={t('password.new')} type="password" autocomplete="new-password" required />
 		<Text form={form} name="repeated" label={t('password.repeat')} type="password" autocomplete="new-password" required />
 	</div>
