@@ -13,6 +13,16 @@ export const tests = {
 		await page.getByRole('button', { name: 'Log out' }).click();
 		await page.getByRole('button', { name: 'Log in' }).waitFor();
 	},
+	'a page gone to while the first one is drawn': async ({ page, login }) => {
+		await page.addInitScript(() => new MutationObserver((_, watch) => {
+			if (!document.querySelector('nav'))
+				return;
+			watch.disconnect();
+			location.hash = '#/policies';
+		}).observe(document, { childList: true, subtree: true }));
+		await login();
+		await page.getByRole('heading', { name: 'Policies' }).waitFor();
+	},
 	'a wrong password is told': async ({ page, url, user }) => {
 		await page.goto(url);
 		await page.getByLabel('User').fill(user);
