@@ -61,7 +61,7 @@ export default {
 	'vhost': 'Virtual host',
 	'messages': 'Messages',
 	'messages.ready': 'Ready',
-	'messages.unacked': 'Unacknowledged',
+	'messages.unacked': 'Unacked',
 	'no_consumers': 'none',
 	'queues.none': 'There are no queues yet.',
 	'top.backlog': 'Longest queues',

@@ -6,6 +6,9 @@ import { language } from '../i18n/index.js';
 import { short } from './format.js';
 
 const COLOURS = ['--c1', '--c2', '--c3', '--c4', '--c5', '--c6'];
+/* Lines are told apart by more than their colour: dashes of the line, and the border of its mark in the legend. */
+const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3], [16, 4], [4, 4]];
+const BORDERS = ['solid', 'dashed', 'dotted', 'double', 'groove', 'ridge'];
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const dark = matchMedia('(prefers-color-scheme: dark)');
 
@@ -19,13 +22,13 @@ function options(series, width, height, format) {
 	const axis = { stroke: text, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 }, font: '11px system-ui' };
 	return {
 		width, height,
-		legend: { live: true },
+		legend: { live: true, markers: { width: 2, dash: (u, i) => BORDERS[(i - 1) % BORDERS.length] } },
 		cursor: { points: { size: 5 } },
 		scales: { y: { range: (u, min, max) => [Math.min(0, min ?? 0), Math.max(max ?? 0, 1) * 1.05] } },
-		axes: [{ ...axis, size: 30, space: 70, values: (u, ticks, at, space, apart) => clock(ticks, apart) }, { ...axis, size: 52, values: (u, ticks) => ticks.map((v) => format(v)) }],
+		axes: [{ ...axis, size: 30, space: 70, values: (u, ticks, at, space, apart) => clock(ticks, apart) }, { ...axis, size: 66, values: (u, ticks) => ticks.map((v) => format(v)) }],
 		series: [
 			{ value: (u, v) => (v === null ? '–' : new Date(v * 1000).toLocaleTimeString(language(), { hour12: false })) },
-			...series.map((s, i) => ({ label: s.label, stroke: colour(COLOURS[i % COLOURS.length]), width: 1.5, points: { show: false },
+			...series.map((s, i) => ({ label: s.label, stroke: colour(COLOURS[i % COLOURS.length]), width: 1.5, dash: DASHES[i % DASHES.length], points: { show: false },
 				value: (u, v) => (v === null || v === undefined ? '–' : format(v)) })),
 		],
 	};
