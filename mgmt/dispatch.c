@@ -219,16 +219,32 @@ is_encoded(const char *path)
 	return true;
 }
 
+/* What stands behind management.path_prefix, "" if that is all there is; NULL: the path is another's. */
+static const char *
+below_prefix(const struct request *r, const char *path)
+{
+	const char *prefix = mgmt_prefix(r->m);
+	size_t n = strlen(prefix);
+
+	if (strncmp(path, prefix, n) != 0 || (path[n] != '/' && (path[n] != '\0' || n == 0)))
+		return NULL;
+	return path + n;
+}
+
 static void
 begin(struct request *r)
 {
 	const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(r->ev);
-	const char *path = uri != NULL ? evhttp_uri_get_path(uri) : NULL, *pattern;
+	const char *whole = uri != NULL ? evhttp_uri_get_path(uri) : NULL, *pattern = NULL,
+	           *path = below_prefix(r, whole != NULL ? whole : "/");
 
-	r->route = route_of(
-	    path != NULL ? path : "/", (int)evhttp_request_get_command(r->ev), r->args, &pattern);
-	if (path != NULL && !is_encoded(path))
+	if (path != NULL)
+		r->route =
+		    route_of(path, (int)evhttp_request_get_command(r->ev), r->args, &pattern);
+	if (whole != NULL && !is_encoded(whole))
 		reply_bad(r, "a %% in the path is not followed by two hexadecimal digits");
+	else if (path != NULL && *path == '\0')
+		reply_elsewhere(r, "/"); /* the addresses of the console's files are relative */
 	else if (pattern == NULL)
 		reply_not_found(r);
 	else if (r->route == NULL)

@@ -14,8 +14,7 @@ needs_text(const struct route *row)
 void
 route_root(struct request *r)
 {
-	reply_header(r, "location", "/api/index.html");
-	reply_empty(r, 301);
+	reply_elsewhere(r, "/api/index.html");
 }
 
 void

@@ -148,10 +148,12 @@ session_cookie(const struct request *r, char token[SESSION_TOKEN_SIZE])
 static void
 set_cookie(struct request *r, const char *token, unsigned seconds)
 {
-	char text[160];
+	const char *prefix = mgmt_prefix(r->m);
+	char text[400]; /* of a prefix of at most 200 bytes */
 
 	(void)snprintf(text, sizeof text,
-	    COOKIE "=%s; Path=/; HttpOnly; SameSite=Strict; Max-Age=%u", token, seconds);
+	    COOKIE "=%s; Path=%s; HttpOnly; SameSite=Strict; Max-Age=%u", token,
+	    *prefix != '\0' ? prefix : "/", seconds);
 	reply_header(r, "set-cookie", text);
 }
 

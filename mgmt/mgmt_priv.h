@@ -3,6 +3,7 @@
 #ifndef MGMT_MGMT_PRIV_H
 #define MGMT_MGMT_PRIV_H
 
+#include "base/config.h"
 #include "mgmt/mgmt.h"
 #include "mgmt/nodes.h"
 #include "mgmt/request.h"
@@ -46,5 +47,12 @@ struct mgmt {
 	unsigned exports_waiting;
 	struct request *snapshot;     /* borrowed: whoever asked for the one that is being made; NULL: nobody */
 };
+
+/* management.path_prefix; "": none */
+static inline const char *
+mgmt_prefix(const struct mgmt *m)
+{
+	return m->cfg->management_prefix != NULL ? m->cfg->management_prefix : "";
+}
 
 #endif

@@ -151,6 +151,16 @@ reply_empty(struct request *r, int status)
 	reply_bytes(r, status, NULL, NULL);
 }
 
+void
+reply_elsewhere(struct request *r, const char *path)
+{
+	char *where = xasprintf("%s%s", mgmt_prefix(r->m), path);
+
+	reply_header(r, "location", where);
+	free(where);
+	reply_empty(r, 301);
+}
+
 static int
 append(const char *p, size_t n, void *body)
 {

@@ -104,6 +104,8 @@ void reply_bytes(struct request *r, int status, const char *type, struct evbuffe
 /* The same for what does not change: whoever calls sets the headers of encoding, caching and policy. */
 void reply_static(struct request *r, int status, const char *type, struct evbuffer *body);
 void reply_header(struct request *r, const char *name, const char *value);
+/* 301 to a path of the table. */
+void reply_elsewhere(struct request *r, const char *path);
 
 /* The reply comes after the handler has returned. Nothing of the client is read meanwhile. */
 void request_defer(struct request *r);

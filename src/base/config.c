@@ -63,8 +63,10 @@ const struct cfg_key cfg_keys[] = {
 	            "does, which its tools read and move; pbkdf2 makes stolen hashes costly to "
 	            "guess." },
 	{ LATER("management.tls_port", "0", NO_TLS), .text = "Port for the HTTP API over TLS." },
-	{ LATER("management.path_prefix", "''", "a path prefix comes with a later version"),
-	    .text = "Path that stands before every path of the HTTP API." },
+	{ CFG("management.path_prefix", management_prefix), .max = 200, .flags = CFG_PREFIX,
+	    .text = "Path that stands before every path of the HTTP API and the console, such as "
+	            "/hermes: for a reverse proxy that passes paths on as they are. Default: "
+	            "none." },
 	{ LATER("prometheus.enabled", "false", NO_PROMETHEUS),
 	    .text = "Whether metrics have a port of their own." },
 	{ LATER("prometheus.listen", NULL, NO_PROMETHEUS), .text = "Address for metrics." },
@@ -279,6 +281,21 @@ is_printable(const char *s, size_t n)
 	return utf8_valid(s, n);
 }
 
+/* "", or pieces of letters, digits and -._~, each behind a slash; none is . or .. */
+static bool
+is_prefix(const char *s)
+{
+	while (*s == '/') {
+		size_t n = strspn(s + 1, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+		                         "0123456789-._~");
+
+		if (n == 0 || strspn(s + 1, ".") == n)
+			return false;
+		s += 1 + n;
+	}
+	return *s == '\0';
+}
+
 static bool
 set_text(struct config *c, const struct cfg_key *k, const char *value, char err[])
 {
@@ -291,6 +308,12 @@ set_text(struct config *c, const struct cfg_key *k, const char *value, char err[
 		return fail(err, k, "is longer than %" PRIu64 " bytes", k->max);
 	if (k->flags & CFG_SHOWN && !is_printable(value, n))
 		return fail(err, k, "has control characters, or bytes that are no UTF-8");
+	if (k->flags & CFG_PREFIX && !is_prefix(value))
+		return fail(err, k,
+		    "'%.64s' is not a path (such as /hermes: a slash before each piece, none at "
+		    "the "
+		    "end)",
+		    value);
 	free(*field);
 	*field = xstrdup(value);
 	return true;

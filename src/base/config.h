@@ -30,6 +30,7 @@ struct config {
 	bool management_enabled;
 	struct config_list management_listen;
 	uint16_t management_port;
+	char *management_prefix;	/* before every path: begins with / and does not end with one; NULL or "": none */
 	uint32_t password_kind;		/* how passwords that are set are kept: 0 sha256, 1 sha512, 2 pbkdf2 */
 	/* log */
 	uint32_t log_level;		/* enum log_level */

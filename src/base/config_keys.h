@@ -20,6 +20,7 @@ enum cfg_flag {
 	CFG_RELOAD = 1 << 0, /* SIGHUP applies it; others wait for the next start */
 	CFG_SECRET = 1 << 1, /* its value never stands in a message */
 	CFG_LATER = 1 << 2,  /* known, but this version refuses every value but those in `off` */
+	CFG_PREFIX = 1 << 4, /* a path to stand before others: see is_prefix() */
 	CFG_SHOWN = 1 << 3   /* clients and tools are told it: UTF-8 without control characters */
 };
 

@@ -81,3 +81,15 @@ def test_page(browser, broker, file, name):
     error = browser.run(file=file, name=name, url="http://127.0.0.1:%d/" % broker.management_port, user="guest",
                         password="guest")
     assert error is None, error
+
+
+def test_under_a_path(browser, tmp_path):
+    """management.path_prefix: every address that the page asks for is below it (the driver looks after that)."""
+    this = Node(tmp_path, settings="management:\n  path_prefix: /mq/one\n").start()
+    try:
+        url = "http://127.0.0.1:%d/mq/one/" % this.management_port
+        for name in ("login and logout", "overview"):
+            assert browser.run(file="pages_frame.mjs", name=name, url=url, user="guest", password="guest") is None
+        this.stop()
+    finally:
+        this.kill()

@@ -91,7 +91,6 @@ def test_file_too_large(tmp_path):
     ("tls:\n  port: 5671\n", "tls"),
     ("prometheus:\n  enabled: true\n", "prometheus"),
     ("management:\n  tls_port: 15671\n", "management.tls_port"),
-    ("management:\n  path_prefix: /mq\n", "management.path_prefix"),
 ], ids=lambda v: v.split(":")[0] if "\n" in v else v)
 def test_what_comes_later_is_refused(tmp_path, text, key):
     done = check(tmp_path, text)

@@ -160,6 +160,7 @@ START_TEST(texts_are_bounded)
 			continue;
 		ck_assert_uint_lt(k->max + 1, sizeof text);
 		memset(text, 'x', sizeof text);
+		text[0] = k->flags & CFG_PREFIX ? '/' : 'x';
 		text[k->max + 1] = '\0';
 		ck_assert_msg(!config_set(&c, k, text, err), "%s", k->path);
 		text[k->max] = '\0';
@@ -228,6 +229,20 @@ static const struct one {
 	{ "prometheus.enabled", "true",
 	    "prometheus.enabled: the metrics port comes with a later version" },
 	{ "management.path_prefix", "", NULL },
+	{ "management.path_prefix", "/mq", NULL },
+	{ "management.path_prefix", "/a-b/c.d~_", NULL },
+	{ "management.path_prefix", "mq",
+	    "management.path_prefix: 'mq' is not a path (such as /hermes: a slash before each "
+	    "piece, none at the end)" },
+	{ "management.path_prefix", "/mq/",
+	    "management.path_prefix: '/mq/' is not a path (such as /hermes: a slash before each "
+	    "piece, none at the end)" },
+	{ "management.path_prefix", "/a/../b",
+	    "management.path_prefix: '/a/../b' is not a path (such as /hermes: a slash before each "
+	    "piece, none at the end)" },
+	{ "management.path_prefix", "/a;Path=/",
+	    "management.path_prefix: '/a;Path=/' is not a path (such as /hermes: a slash before each "
+	    "piece, none at the end)" },
 	{ "node.port", "70000", "node.port: 70000 is out of range: 0 to 65535" },
 	{ "node.port", "abc", "node.port: 'abc' is not a number" },
 	{ "node.port", "+1", "node.port: '+1' is not a number" },
