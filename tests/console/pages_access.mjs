@@ -128,10 +128,15 @@ export const tests = {
 		await dialog.getByRole('button', { name: 'Delete the user' }).click();
 		await page.getByText('is deleted').waitFor();
 	},
-	'the reminder of the default password goes with it': async ({ page, login, open, shot, api }) => {
+	'the reminder of the default password goes with it': async ({ page, login, shot, api, until }) => {
 		await login('admin', 'admin');
 		await page.getByText('still has its default password').waitFor();
 		await page.getByRole('link', { name: 'Set another one' }).click();
+		await page.getByLabel('monitoring').check();
+		await page.getByRole('button', { name: 'Save' }).click();
+		await until(async () => (await api('GET', 'users/admin')).tags.length === 2);
+		await page.reload();
+		await page.getByText('still has its default password').waitFor();
 		await page.getByLabel('New password').fill('less known');
 		await page.getByLabel('The same again').fill('less known');
 		await page.getByRole('button', { name: 'Change the password' }).click();
