@@ -3,7 +3,7 @@
 import { useState } from 'preact/hooks';
 import { get } from '../api.js';
 import { t } from '../i18n/index.js';
-import { bytes, duration, number, time } from '../lib/format.js';
+import { bytes, duration, number, rate, time } from '../lib/format.js';
 import { Histories } from '../lib/history.jsx';
 import { usePolled } from '../lib/hooks.js';
 import { Card, Facts, Meter, Refused } from '../lib/parts.jsx';
@@ -121,16 +121,26 @@ const Loop = ({ process: p }) => (
 	</Card>
 );
 
+const CHURN = ['connection_created', 'connection_closed', 'channel_created', 'channel_closed', 'queue_declared', 'queue_created', 'queue_deleted'];
+
+/** Clients that come and go all the time cost more than their messages. */
+const Churn = ({ churn }) => (
+	<Card title={t('churn')}>
+		<Facts rows={CHURN.map((name) => [t('churn.' + name), t('churn.text', { n: number(churn[name] ?? 0), rate: rate(churn[name + '_details']?.rate ?? 0) })])} />
+	</Card>
+);
+
 const counterColumns = () => [
 	{ key: 'name', title: t('name'), cell: ([name]) => <code>{name}</code> },
 	{ key: 'value', title: t('value'), number: true, cell: ([, value]) => number(value) },
 ];
 
 /** Everything that is counted, by the name that it has in the API. */
-function Counters({ hermes }) {
+function Counters({ data: { hermes, node } }) {
 	const [search, setSearch] = useState('');
-	const rows = ['counters', 'store', 'process'].flatMap((part) => Object.entries(hermes[part] ?? {}).map(([name, value]) => [`${part}.${name}`, value]))
-		.filter(([name]) => name.includes(search.toLowerCase()));
+	const parts = [['counters', hermes.counters], ['store', hermes.store ?? {}], ['process', hermes.process], ['node', node]];
+	const rows = parts.flatMap(([part, of]) => Object.entries(of).map(([name, value]) => [`${part}.${name}`, value]))
+		.filter(([name, value]) => typeof value === 'number' && name.includes(search.toLowerCase()));
 	return (
 		<details class="card">
 			<summary>{t('node.counters')}</summary>
@@ -161,9 +171,10 @@ export function NodePage() {
 						<Memory memory={data.hermes.memory} />
 						<Store store={data.hermes.store} />
 						<Loop process={data.hermes.process} />
+						<Churn churn={data.overview.churn_rates ?? {}} />
 						<Listeners listeners={data.overview.listeners ?? []} />
 					</div>
-					<Counters hermes={data.hermes} />
+					<Counters data={data} />
 				</>
 			)}
 		</>
