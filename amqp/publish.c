@@ -299,7 +299,7 @@ hand_on(
 
 	if (ch->mode == MODE_TX)
 		return tx_publish(ch, m, route, due_ms, mandatory);
-	publish_count(&ch->session, ch->memo->named, queues);
+	publish_count(&ch->session, ch->memo->named, m, queues);
 	if (unlikely(queues == 0) && route->delays == 0)
 		channel_unroutable(ch, m, mandatory);
 	outcome = publish_deliver(b, m, route, due_ms, &wait);

@@ -7,6 +7,8 @@
 #define PRINTF(f, a) __attribute__((format(printf, f, a)))
 #define NORETURN __attribute__((noreturn))
 #define UNUSED __attribute__((unused))
+#define COLD __attribute__((cold, noinline)) /* kept out of the way of those who call it rarely */
+#define NOINLINE __attribute__((noinline)) /* its registers are not those of whom it is called by */
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define BIT(n) (1u << (n))

@@ -15,6 +15,7 @@
 #include "broker/memory.h"
 #include "broker/series.h"
 #include "broker/stats.h"
+#include "broker/tap.h"
 
 struct config;
 struct vhost;
@@ -101,6 +102,11 @@ struct broker {
 	} policy_walk;
 	struct series_list series;	/* what is sampled, all of it: borrowed */
 	struct series node;		/* of stats */
+	struct {			/* who watches exchanges and queues (tap.c) */
+		struct tap_list all;	/* borrowed */
+		uint32_t queues;	/* of them, those on queues */
+		struct tap_stats stats;
+	} tap;
 	struct history *history;	/* owned; NULL: nothing is sampled (history.h) */
 	struct message_stats no_stats;	/* what belongs to no vhost is counted here, and nobody looks */
 	struct queue_depth no_depth;

@@ -25,6 +25,7 @@
 #include "broker/queue_priv.h"
 #include "broker/quorum.h"
 #include "broker/route.h"
+#include "broker/tap.h"
 #include "broker/vhost.h"
 
 enum {
@@ -549,12 +550,15 @@ any_refuses(struct queue *const *to, uint32_t n, const struct msg *m)
 	return false;
 }
 
-/* The new message in, the old one out. */
+/* The new message in, through x, and the old one out. */
 static void
-forward(struct queue *q, const struct entry *e, struct msg *m, const struct route *to)
+forward(struct queue *q, const struct entry *e, struct exchange *x, struct msg *m,
+    const struct route *to)
 {
 	struct broker *b = q->broker;
 
+	if (unlikely(x->is_tapped))
+		tap_publish(x, m);
 	if (b->store != NULL)
 		store_begin(b->store);
 	if (publish_forward(b, m, to, 0, PUBLISH_LETTER) != PUBLISH_UNROUTED)
@@ -581,7 +585,8 @@ lose(struct dead_letters *d, const struct entry *e, bool for_good, const char *w
 
 /* False: some target does not take it, and it has to wait. */
 static bool
-send_routed(struct dead_letters *d, const struct entry *e, struct msg *m, const struct route *route)
+send_routed(struct dead_letters *d, const struct entry *e, struct exchange *x, struct msg *m,
+    const struct route *route)
 {
 	struct queue *few[TARGETS], *q = d->queue;
 	struct route to = *route;
@@ -603,7 +608,7 @@ send_routed(struct dead_letters *d, const struct entry *e, struct msg *m, const 
 		msg_unref(&m);
 		done = false;
 	} else {
-		forward(q, e, m, &to);
+		forward(q, e, x, m, &to);
 	}
 	if (to.queue != few)
 		free(to.queue);
@@ -620,7 +625,7 @@ send(struct dead_letters *d, const struct entry *e, size_t *cost)
 	struct table_writer w;
 	struct props pr, own;
 	struct msg *m;
-	bool no_memory;
+	bool no_memory, done;
 	int bad = props_scan(msg_props(e->m), &pr);
 
 	assert(bad == 0);
@@ -642,10 +647,13 @@ send(struct dead_letters *d, const struct entry *e, size_t *cost)
 	assert(bad == 0);
 	route = route_find_msg(x, m, &own);
 	if (route != NULL && route->count + route->delays > 0)
-		return send_routed(d, e, m, route);
-	msg_unref(&m);
-	return lose(d, e, false,
+		return send_routed(d, e, x, m, route);
+	done = lose(d, e, false,
 	    route == NULL ? "its route takes too many steps" : "no queue is bound for it");
+	if (done && unlikely(x->is_tapped))
+		tap_publish(x, m);
+	msg_unref(&m);
+	return done;
 }
 
 /* The disk does not keep up, or is full, and each letter would be one more thing to write. While it is only the journal

@@ -18,6 +18,7 @@
 #include "broker/persist.h"
 #include "broker/route.h"
 #include "broker/table.h"
+#include "broker/tap.h"
 #include "broker/vhost.h"
 
 static const char AE[] = "alternate-exchange";
@@ -294,6 +295,8 @@ destroy(struct exchange *x)
 	x->is_deleted = true;
 	persist_exchange_gone(x);
 	dedup_free(vh->broker, &x->dedup);
+	if (unlikely(x->is_tapped))
+		tap_exchange_gone(x);
 	exchange_changed(x);
 	bindings_drop_exchange(x);
 	if (x->alternate.p != NULL)

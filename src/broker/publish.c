@@ -69,7 +69,7 @@ memo_set(struct publish_memo *memo, const struct session *s, const struct msg *m
 	memcpy(memo->names, m->wire, m->names_len);
 }
 
-static const struct error *
+static COLD const struct error *
 find_exchange(struct session *s, struct span name, struct exchange **out)
 {
 	struct vhost *vh = s->client->vhost;
@@ -85,7 +85,7 @@ find_exchange(struct session *s, struct span name, struct exchange **out)
 }
 
 /* RabbitMQ shows how its number parser failed. */
-static const struct error *
+static COLD const struct error *
 refuse_expiration(struct span text)
 {
 	size_t sign = text.n > 0 && (text.p[0] == '+' || text.p[0] == '-'), i = sign;
@@ -120,7 +120,7 @@ publish_refuse_route(const struct exchange *x, struct span key)
 }
 
 /* Those of CC and BCC are routing keys like the first; there may be a thousand, for which a pattern takes long. */
-static const struct error *
+static COLD const struct error *
 check_topics(const struct user *u, const struct exchange *x, struct span headers)
 {
 	static const char *const names[] = { "CC", "BCC" };
@@ -149,7 +149,7 @@ check_topics(const struct user *u, const struct exchange *x, struct span headers
 	return NULL;
 }
 
-static const struct error *
+static NOINLINE const struct error *
 check_props(
     const struct session *s, const struct exchange *x, const struct props *pr, uint64_t *due_ms)
 {
@@ -240,6 +240,8 @@ give(struct broker *b, struct msg *m, struct queue *const *queue, uint32_t n, ui
 		persist_message(b, m, queue, n, wait);
 	if (unlikely(b->dedup != NULL))
 		dedup_settle(b, m, queue, n, wait);
+	if (unlikely(b->tap.queues > 0))
+		tap_enter(b, m, queue, n);
 	/* All references at once: the first queue may use its own up. */
 	m->refs += n - 1;
 	for (uint32_t i = 0; i < n; i++) {

@@ -12,6 +12,7 @@
 #include "broker/props.h"
 #include "broker/route.h"
 #include "broker/session.h"
+#include "broker/tap.h"
 #include "store/store.h"
 
 enum { PUBLISH_MEMO_QUEUES = 8 };
@@ -44,14 +45,16 @@ const struct error *publish_route(struct session *s, struct publish_memo *memo, 
 /* 406: a route that takes too many steps. */
 const struct error *publish_refuse_route(const struct exchange *x, struct span key);
 
-/* A message of this session was published to x, and so many copies go into queues: counts it for both. The node's count is
- * publish_deliver's. */
+/* m of this session was published to x, and so many copies go into queues: counts it for both, and shows it to those who
+ * watch. The node's count is publish_deliver's. */
 static inline void
-publish_count(struct session *s, struct exchange *x, uint32_t copies)
+publish_count(struct session *s, struct exchange *x, const struct msg *m, uint32_t copies)
 {
 	SESSION_COUNT(s, publish, 1);
 	x->stats.publish_in++;
 	x->stats.publish_out += copies;
+	if (unlikely(x->is_tapped))
+		tap_publish(x, m);
 }
 
 /* Gives m (one reference, taken over) to the queues of the route; what has to survive is journalled before. *wait: what

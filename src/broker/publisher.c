@@ -95,7 +95,7 @@ hand_on(struct publisher *p, struct msg *m, const struct route *route, uint64_t 
 	enum publish_outcome outcome;
 	struct store_wait wait;
 
-	publish_count(&p->session, p->memo.named, route->count);
+	publish_count(&p->session, p->memo.named, m, route->count);
 	if (!routed) {
 		SESSION_COUNT(&p->session, return_unroutable, 1);
 		p->session.broker->stats.return_unroutable++;

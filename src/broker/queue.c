@@ -16,6 +16,7 @@
 #include "broker/quorum.h"
 #include "broker/single_active.h"
 #include "broker/table.h"
+#include "broker/tap.h"
 #include "broker/vhost.h"
 
 /* ---- what the store hears ---- */
@@ -302,6 +303,8 @@ queue_remove(struct queue *q)
 	assert(!q->is_deleted);
 	persist_queue_gone(q);
 	dedup_free(b, &q->dedup);
+	if (unlikely(q->is_tapped))
+		tap_queue_gone(q);
 	bindings_drop_queue(q);
 	TAILQ_REMOVE(&vh->queues, q, vhost_link);
 	buckets_remove(&vh->queues_by_name, &q->by_name);

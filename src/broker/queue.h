@@ -47,6 +47,7 @@ struct queue {
 	bool with_due;				/* there may be entries that expire */
 	bool has_lanes;				/* the store has to hear of what leaves it */
 	bool is_limited;			/* with a time to live, or a length over which its head goes */
+	bool is_tapped;				/* somebody watches it (tap.h) */
 	bool refuses;				/* what comes while it is full */
 	bool is_untidy;				/* on broker->untidy */
 	bool is_paused;				/* nobody gets anything: queue_pause() */
