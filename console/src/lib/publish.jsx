@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// A form that publishes one message to an exchange, and says whether a queue took it.
+// A form that publishes one message to an exchange, and says which queues took it.
+import { useState } from 'preact/hooks';
 import { path, post } from '../api.js';
 import { t } from '../i18n/index.js';
+import { DEFAULT, QueueLinks, askRoute, exchangeHref } from './exchange.jsx';
 import { Area, Check, Form, Select, Text, parseObject, useForm } from './form.jsx';
-import { complain, say } from './toast.jsx';
+import { say } from './toast.jsx';
 
 const NUMBERS = ['priority'];
 
+/** routingKey: where it is the page's, not to be asked for. */
 export function Publish({ vhost, exchange, routingKey, after }) {
+	const [went, setWent] = useState(null); // the queues of the last message
 	const form = useForm({ key: routingKey ?? '', payload: '', encoding: 'string', persistent: true, headers: '', properties: '' });
 	const submit = async () => {
 		const v = form.values;
@@ -16,12 +20,11 @@ export function Publish({ vhost, exchange, routingKey, after }) {
 			if (properties[name] !== undefined)
 				properties[name] = Number(properties[name]);
 		properties.delivery_mode ??= v.persistent ? 2 : 1;
-		const answer = await post(path('exchanges', vhost, exchange === '' ? 'amq.default' : exchange, 'publish'),
+		const answer = await post(path('exchanges', vhost, exchange || DEFAULT, 'publish'),
 			{ properties, routing_key: v.key, payload: v.payload, payload_encoding: v.encoding });
-		if (answer.routed)
+		setWent(answer.routed && routingKey === undefined ? await askRoute(vhost, exchange, { routing_key: v.key, properties }) : { queues: [], routed: answer.routed });
+		if (answer.routed && routingKey !== undefined)
 			say(t('publish.routed'));
-		else
-			complain({ reason: t('publish.unrouted') });
 		after?.();
 	};
 	return (
@@ -37,6 +40,16 @@ export function Publish({ vhost, exchange, routingKey, after }) {
 				<Area form={form} name="properties" label={t('properties')} rows={3}
 					hint='{"content_type": "application/json", "message_id": "1", "expiration": "60000", "priority": 1}' />
 			</details>
+			<Went went={went} vhost={vhost} exchange={exchange} />
 		</Form>
 	);
+}
+
+function Went({ went, vhost, exchange }) {
+	if (went === null || (went.routed && !went.queues.length))
+		return null;
+	if (!went.routed)
+		return <p class="refused" role="alert">{t('publish.unrouted')} {exchange !== '' && <a href={exchangeHref(vhost, exchange, 'bindings')}>{t('publish.bind')}</a>}</p>;
+	const waits = went.exchanges.some((x) => x.delay_ms);
+	return <p class="done" role="status">{t(waits ? 'publish.later' : 'publish.went')} <QueueLinks vhost={vhost} queues={went.queues} tab="messages" /></p>;
 }

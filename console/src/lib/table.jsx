@@ -74,7 +74,8 @@ export function Search({ value, onInput }) {
 
 /**
  * name: of the address' parameters and of what the browser keeps; path: of the list, below api/. The page, the search and
- * the order stand in the address. `columns` names the fields to ask for: each column's `needs`, else its key and sort.
+ * the order stand in the address. `columns` (of again(), if it is a function) names the fields to ask for: each column's
+ * `needs`, else its key. A list that RabbitMQ gives as a whole comes in pages as well, where the node has it so.
  */
 export function ServerTable({ name, path, columns, sort: firstSort, desc: firstDesc = false, fields = [], empty, rowKey, tools, every, map }) {
 	const { params } = useRoute();
@@ -82,10 +83,13 @@ export function ServerTable({ name, path, columns, sort: firstSort, desc: firstD
 	const page = Math.max(1, parseInt(params.page, 10) || 1);
 	const sort = params.sort ?? firstSort, desc = params.sort ? params.desc === '1' : firstDesc;
 	const search = params.search ?? '';
-	const wanted = [...new Set([...fields, ...columns.flatMap((c) => c.needs ?? [c.key])])].join(',');
+	const latest = useRef();
+	const shown = typeof columns === 'function' ? columns(() => latest.current()) : columns;
+	const wanted = [...new Set([...fields, ...shown.flatMap((c) => c.needs ?? [c.key])])].join(',');
 	const where = path + query({ page, page_size: size, sort, sort_reverse: desc ? 'true' : undefined, name: search,
-		use_regex: undefined, columns: wanted });
+		pagination: true, columns: wanted });
 	const { data, error, again } = usePolled(async (signal) => paged(await get(where, { signal }), page, size, search), [where], every);
+	latest.current = again;
 	const rows = data ? (map ? data.items.map(map) : data.items) : [];
 	const pages = data ? Math.max(1, data.page_count) : 1;
 	return (
@@ -97,7 +101,7 @@ export function ServerTable({ name, path, columns, sort: firstSort, desc: firstD
 				{tools && tools(again)}
 			</div>
 			{error && <p class="refused" role="alert">{error.reason ?? error.message}</p>}
-			{data && <Rows columns={columns} rows={rows} empty={search ? t('table.nothing', { search }) : empty} sort={sort} desc={desc}
+			{data && <Rows columns={shown} rows={rows} empty={search ? t('table.nothing', { search }) : empty} sort={sort} desc={desc}
 				rowKey={rowKey} label={name} onSort={(s, d) => setParams({ sort: s, desc: d ? '1' : '0', page: null })} />}
 			<div class="bar pages">
 				<button disabled={page <= 1} onClick={() => setParams({ page: page - 1 })}>{t('table.previous')}</button>
