@@ -19,6 +19,7 @@
 #include "broker/queue_priv.h"
 #include "broker/quorum.h"
 #include "broker/route.h"
+#include "broker/transfer.h"
 #include "broker/user.h"
 #include "broker/vhost.h"
 
@@ -112,6 +113,8 @@ broker_run(struct broker *b)
 	more |= policies_run(b);
 	more |= queues_tidy(b);
 	more |= dead_letters_run(b);
+	if (unlikely(b->transfers != NULL))
+		more |= transfers_run(b);
 	more |= session_run_waking(b);
 	more |= delays_run(b);
 	more |= run_queues(b);
@@ -145,6 +148,7 @@ broker_free(struct broker **bp)
 	assert(TAILQ_EMPTY(&b->clients));
 	while (session_run_returning(b))
 		continue;
+	transfers_stop(b);
 	dead_letters_stop(b);
 	vhosts_free(b);
 	users_free(b);

@@ -33,6 +33,7 @@ struct dedups;
 struct delay;
 struct delay_garbage;
 struct history;
+struct transfers;
 
 TAILQ_HEAD(queue_list, queue);
 TAILQ_HEAD(chained_list, strand);
@@ -88,6 +89,7 @@ struct broker {
 	struct queue **choice;		/* owned: of its queues those that do not refuse it (publish.c) */
 	uint32_t choices;		/* there is room for so many */
 	struct dedups *dedup;		/* owned; NULL: no queue and no exchange deduplicates (dedup.h) */
+	struct transfers *transfers;	/* owned; NULL: there was none (transfer.h) */
 	bool disk_low;			/* written by the node: free disk space is under disk.min_free */
 	uint64_t retention_ms;		/* store.retention_hours; 0: for ever */
 	struct queue_list queues;	/* borrowed: all queues of all vhosts */

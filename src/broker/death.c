@@ -120,6 +120,68 @@ death_came_by(struct span headers, struct span exchange)
 	return any_says(headers, "exchange", exchange);
 }
 
+static uint64_t
+number_of(struct span table, const char *name)
+{
+	struct field f;
+
+	if (!table_find(table, name, &f) || !(field_is_integer(&f) || f.kind == 'T') ||
+	    f.integer < 0)
+		return 0;
+	return (uint64_t)f.integer;
+}
+
+static void
+read_first(struct span table, struct death_history *out)
+{
+	struct field f;
+
+	out->first.queue = text_of(table, "queue");
+	out->first.reason = text_of(table, "reason");
+	out->first.exchange = text_of(table, "exchange");
+	out->first.time_s = number_of(table, "time");
+	out->first.keys = span_of(NULL, 0);
+	if (table_find(table, "routing-keys", &f) && f.kind == 'A')
+		out->first.keys = f.bytes;
+}
+
+bool
+death_read(struct span headers, struct death_history *out)
+{
+	struct span queue, reason;
+	bool found = false;
+	struct field list, f;
+	size_t at = 0;
+
+	*out = (struct death_history){ 0 };
+	if (headers.p == NULL || !table_find(headers, "x-death", &list) || list.kind != 'A')
+		return false;
+	reason = text_of(headers, first_names[0]);
+	queue = text_of(headers, first_names[1]);
+	for (unsigned i = 0; i < LOOK_MAX && array_next(list.bytes, &at, &f);) {
+		struct event e = { .table = f.bytes };
+		uint64_t count;
+
+		if (f.kind != 'F')
+			continue;
+		e.queue = text_of(e.table, "queue");
+		e.reason = text_of(e.table, "reason");
+		count = number_of(e.table, "count");
+		out->count += count > 0 ? count : 1;
+		if (i++ == 0) {
+			out->reason = e.reason;
+			read_first(e.table, out);
+		} else if (!found && number_of(e.table, "time") < out->first.time_s) {
+			read_first(e.table, out);
+		}
+		if (!found && queue.p != NULL && reason.p != NULL && same(&e, queue, reason)) {
+			read_first(e.table, out);
+			found = true;
+		}
+	}
+	return out->count > 0;
+}
+
 /* ---- writing ---- */
 
 static void

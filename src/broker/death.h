@@ -28,6 +28,20 @@ void death_write(struct table_writer *w, struct span headers, const struct death
 bool death_was_in(struct span headers, struct span queue);
 bool death_came_by(struct span headers, struct span exchange);
 
+/* What they say to an operator. The first death is that of x-first-death-queue and -reason, or the earliest. Spans point into the
+ * headers; p NULL: it is not said. */
+struct death_history {
+	uint64_t count;			/* deaths in all */
+	struct span reason;		/* of the last one */
+	struct {
+		struct span queue, reason, exchange;
+		struct span keys;	/* content of an array */
+		uint64_t time_s;
+	} first;
+};
+/* False: it never died. headers.p NULL: no. */
+bool death_read(struct span headers, struct death_history *out);
+
 enum { DEATH_PATH_MAX = 128 };	/* deaths looked at for a cycle */
 
 /* The queues in which a message died since somebody rejected it, from its headers, which it points into. */

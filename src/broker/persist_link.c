@@ -17,6 +17,7 @@
 #include "broker/queue_priv.h"
 #include "broker/quorum.h"
 #include "broker/table.h"
+#include "broker/transfer.h"
 #include "broker/user.h"
 #include "broker/vhost.h"
 
@@ -180,6 +181,7 @@ persist_unlink(struct broker *b)
 
 	while (quorum_run(b))
 		continue;
+	transfers_stop(b);
 	TAILQ_FOREACH (q, &b->queues, all_link) {
 		for (struct strand *s = &q->strand; s != NULL; s = queue_next_strand(q, s)) {
 			if (s->lane != NULL)

@@ -313,6 +313,14 @@ agree(struct strand *s, uint64_t unread)
 }
 
 void
+strand_forget_unread(struct strand *s, uint64_t bytes)
+{
+	forget_unread(s, 1, bytes);
+	if (strand_unread(s) == 0 && s->is_chained)
+		link_back(s);
+}
+
+void
 strand_loaded(struct strand *s, struct msg *m, uint64_t seq, const struct op_state *state,
     uint64_t expires_ms)
 {

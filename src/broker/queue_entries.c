@@ -435,6 +435,19 @@ strand_take_head(struct strand *s, struct entry *out)
 	take_head(s, out);
 }
 
+uint32_t
+strand_sort_returned(struct strand *s)
+{
+	(void)head_is_returned(s);
+	return returned_count(s);
+}
+
+void
+strand_drop_first(struct strand *s)
+{
+	drop_first_block(s);
+}
+
 bool
 strand_has_returned(const struct strand *s)
 {

@@ -8,6 +8,7 @@
  *	queue_chain.c		those that lie on disk
  *	queue_priorities.c	the strands of a priority queue
  *	queue_pause.c		paused ones
+ *	queue_pick.c		one out of the middle
  *	queue_declare.c		look-up, declaring
  *	queue_argument.c	the table of `x-` arguments
  *	queue_arguments.c	what they do when a queue is declared */
@@ -57,6 +58,18 @@ void strand_count_in(struct strand *s, uint64_t n);	/* unread ones that were not
 const struct entry *strand_head(struct strand *s);
 void strand_take_head(struct strand *s, struct entry *out);
 bool strand_has_returned(const struct strand *s);
+
+/* queue_entries.c, for queue_pick.c */
+uint32_t strand_sort_returned(struct strand *s);	/* they are in their order now; returns how many */
+void strand_drop_first(struct strand *s);	/* the first block of the front is used up */
+/* queue_pick.c: the ready one with this number, if it is in memory; good until something changes. */
+const struct entry *strand_find_ready(struct strand *s, uint64_t seq);
+bool strand_is_returned(struct strand *s, uint64_t seq);	/* the same, one of the returned ones */
+/* The ready one that e is (seen by walk.h; e has a reference of its own) leaves its queue, but not the store:
+ * queue_entry_gone() is the caller's, before it returns to the loop. False: it is not there any more. */
+bool queue_pick(struct queue *q, const struct entry *e);
+/* queue_chain.c: an unread one went out of turn. Nothing may be `behind` any more then, and the queue have a head. */
+void strand_forget_unread(struct strand *s, uint64_t bytes);
 
 /* queue_expiry.c: an expired one that was taken becomes a dead letter or goes. */
 void strand_drop_expired(struct strand *s, struct entry *e);

@@ -36,6 +36,7 @@
 	X(dead_letters_lost, COUNTER, "dead letters dropped: no exchange or queue for them, or too many of one message") \
 	X(dead_letters_late, COUNTER, "times that a publishing channel waited for dead letters to be sent") \
 	X(dead_letter_cycles, COUNTER, "dead letters not put into a queue where they died before") \
+	X(transferred, COUNTER, "messages moved by operators, and dead letters sent back")         \
 	X(duplicates, COUNTER, "messages that a queue or exchange dropped as duplicates")         \
 	X(dedup_evicted, COUNTER, "keys of duplicates forgotten early for lack of memory")        \
 	X(purged, COUNTER, "messages removed by purge or deletion of their queue")                \

@@ -57,6 +57,7 @@ struct segment {
 	bool is_rewritten;	/* a job is at it: readers wait */
 	bool is_appended;	/* a spill writes to it: not doomed meanwhile */
 	bool is_doomed;		/* nothing lives: unlinked once `doomed_at` is durable */
+	uint32_t rewrites;	/* how often its file was written anew: offsets are others then */
 	uint8_t users;		/* jobs that have its file open: not unlinked, not rewritten meanwhile */
 	uint64_t doomed_at;	/* LSN */
 	char *doomed_name;	/* owned: the file's, as the lane may be gone by then */

@@ -303,6 +303,7 @@ finish(struct rewrite *rw)
 		failed(rw);
 	} else if (!g->is_doomed) {
 		segment_set_file(g, rw->new_end, rw->kept, true);
+		g->rewrites++;
 		segment_append(rw->lane, g);
 		s->stats.rewritten++;
 		s->stats.rewritten_bytes += rw->new_end;

@@ -467,6 +467,7 @@ merge_ack(struct lane *l, struct segment *g, uint64_t first, uint64_t last, uint
 bool
 segment_ack(struct lane *l, uint64_t seq, uint64_t body_bytes)
 {
+	uint64_t unread = l->unread;
 	struct segment *g;
 
 	if (seq > l->chain_end)
@@ -474,6 +475,9 @@ segment_ack(struct lane *l, uint64_t seq, uint64_t body_bytes)
 	g = lane_segment(l, seq);
 	if (g != NULL && segment_remove(l, g, seq, seq, body_bytes) > 0)
 		merge_ack(l, g, seq, seq, body_bytes);
+	/* An unread one, out of turn, and the last of them. */
+	if (unlikely(unread > 0 && l->unread == 0))
+		reader_reset(l);
 	return true;
 }
 

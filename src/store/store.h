@@ -170,6 +170,23 @@ void lane_kept(const struct lane *l, uint64_t *messages, uint64_t *bytes);
 bool lane_is_reading(const struct lane *l);
 /* Reads on, about `bytes` of messages (at least one), if there is something unread and no read under way. */
 void lane_read(struct lane *l, uint64_t bytes);
+/* Unread ones, looked at without being taken: nothing of the lane changes. From `from` on, in order, those that are unread
+ * when they come up; the lane may close meanwhile (then there is nothing more). To be freed before store_free(). */
+struct lane_look;
+struct lane_look *lane_look_new(struct lane *l, uint64_t from);
+void lane_look_free(struct lane_look **kp);	/* of NULL: nothing */
+void lane_look_from(struct lane_look *k, uint64_t seq);	/* passes over those before */
+struct lane_seen {
+	void *item; /* one reference, the caller's */
+	uint64_t seq, expires_ms;	/* 0: never */
+	struct op_state state;
+};
+/* LATER: a worker reads, or the disk or memory is short: ask again in a later turn. */
+enum look_result { LOOK_GOT, LOOK_LATER, LOOK_END };
+enum look_result lane_look_next(struct lane_look *k, struct lane_seen *out);
+bool lane_has_unread(const struct lane *l, uint64_t seq);
+/* The number of the n-th (from 0) of those from `from` on; 0: they are fewer. */
+uint64_t lane_nth_unread(const struct lane *l, uint64_t from, uint64_t n);
 /* Puts the oldest messages in memory into the chain, down to `keep_bytes`; for memory pressure. For lanes that are not
  * durable the owner says which: items ascending by seq, all ready, the first after all others. False: a job is under way. */
 struct lane_item {

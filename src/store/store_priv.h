@@ -5,6 +5,7 @@
  *	publish.c	MSG, records of several operations	segments.c	a chain's records in memory
  *	apply.c		what an operation does			objects.c	PUT, GONE
  *	chains.c	all chains: files that go, jobs
+ *	look.c		chain, looked at
  *	segment_file.c	bytes of segment files			spill.c		memory -> chain
  *	read_ahead.c	chain -> memory				rewrite.c	sparse segments
  *	roll.c		giving up journal files			snapshot.c, check.c, restore.c
