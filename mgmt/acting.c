@@ -179,6 +179,23 @@ body_integer(struct request *r, const char *name, int64_t *out)
 }
 
 bool
+query_number(struct request *r, const char *name, uint64_t def, uint64_t most, uint64_t *out)
+{
+	const char *text = request_query(r, name);
+	char *end;
+
+	*out = def;
+	if (text == NULL)
+		return true;
+	errno = 0;
+	*out = strtoull(text, &end, 10);
+	if (*text >= '0' && *text <= '9' && *end == '\0' && errno == 0 && *out <= most)
+		return true;
+	reply_bad(r, "%s has to be a number from 0 to %llu", name, (unsigned long long)most);
+	return false;
+}
+
+bool
 query_true(struct request *r, const char *name)
 {
 	const char *text = request_query(r, name);

@@ -38,6 +38,8 @@ bool body_table(struct request *r, const char *name, struct table **out) MUSTUSE
 bool body_has(struct request *r, const char *const names[]) MUSTUSE;
 /* An integer, or a text that is one. False: it was answered. */
 bool body_integer(struct request *r, const char *name, int64_t *out) MUSTUSE;
+/* A number of the query, at most `most`; left out: `def`. False: it was answered. */
+bool query_number(struct request *r, const char *name, uint64_t def, uint64_t most, uint64_t *out) MUSTUSE;
 /* The query has name=true. */
 bool query_true(struct request *r, const char *name);
 

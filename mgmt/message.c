@@ -315,18 +315,25 @@ put_properties(struct json_out *o, struct span raw, int64_t count)
 }
 
 void
-message_write(struct json_out *o, const struct entry *e, uint32_t left, int64_t count,
-    const struct payload_form *form)
+message_write_fields(
+    struct json_out *o, const struct entry *e, int64_t count, const struct payload_form *form)
 {
 	const struct msg *m = e->m;
 
-	out_begin(o, '{');
 	put_payload(o, m, form);
 	OUT_TRUTH(o, "redelivered", (e->seq_flags & ENTRY_REDELIVERED) != 0);
 	OUT_SPAN(o, "exchange", msg_exchange(m));
 	OUT_SPAN(o, "routing_key", msg_key(m));
-	OUT_INT(o, "message_count", left);
 	if (out_key(o, "properties"))
 		put_properties(o, msg_props(m), count);
+}
+
+void
+message_write(struct json_out *o, const struct entry *e, uint32_t left, int64_t count,
+    const struct payload_form *form)
+{
+	out_begin(o, '{');
+	message_write_fields(o, e, count, form);
+	OUT_INT(o, "message_count", left);
 	out_end(o, '}');
 }

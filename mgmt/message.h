@@ -25,5 +25,7 @@ struct payload_form {
 /* {payload, payload_bytes, payload_encoding, redelivered, exchange, routing_key, message_count, properties}. count: where it
  * is shown in a header, how often it came back; -1: it is not. */
 void message_write(struct json_out *o, const struct entry *e, uint32_t left, int64_t count, const struct payload_form *form);
+/* The same of an object that has more fields, without message_count. */
+void message_write_fields(struct json_out *o, const struct entry *e, int64_t count, const struct payload_form *form);
 
 #endif

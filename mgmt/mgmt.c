@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "broker/parameter.h"
 #include "broker/broker.h"
+#include "mgmt/browse.h"
 #include "mgmt/definitions.h"
 #include "mgmt/dispatch.h"
 #include "mgmt/history.h"
@@ -64,6 +65,7 @@ mgmt_start(struct loop *l, struct broker *b, const struct config *cfg,
 	TAILQ_INIT(&m->policy_changes);
 	TAILQ_INIT(&m->listings.all);
 	TAILQ_INIT(&m->pulls);
+	TAILQ_INIT(&m->browses.all);
 	TAILQ_INIT(&m->batches);
 	m->sessions = web_sessions_new(b);
 	name_cluster(b);
@@ -105,6 +107,7 @@ mgmt_run(struct mgmt *m)
 	policy_changes_run(m);
 	requests_run(m);
 	pulls_run(m);
+	more |= browses_run(m);
 	more |= exports_run(m);
 	return imports_run(m) || more;
 }
@@ -123,6 +126,7 @@ mgmt_stop(struct mgmt **mp)
 	policy_changes_stop(m);
 	listings_stop(m);
 	pulls_stop(m);
+	browses_stop(m);
 	batches_stop(m);
 	requests_stop(m);
 	series_stop(m->broker);

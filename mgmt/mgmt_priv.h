@@ -39,6 +39,11 @@ struct mgmt {
 	TAILQ_HEAD(, batch) batches; /* owned (publish.c) */
 	TAILQ_HEAD(, pull) pulls; /* owned (pull.c) */
 	struct wheel_node pulls_timer;
+	struct {
+		TAILQ_HEAD(, browse) all; /* owned (browse.c) */
+		uint32_t count;
+		struct wheel_node timer;
+	} browses;
 	uint32_t waiting;	      /* of them, for the store */
 	TAILQ_HEAD(, http_import) imports; /* owned: the first is under way */
 	unsigned imports_waiting;

@@ -561,6 +561,8 @@ forward(struct queue *q, const struct entry *e, struct exchange *x, struct msg *
 		tap_publish(x, m);
 	if (b->store != NULL)
 		store_begin(b->store);
+	for (uint32_t i = 0; i < to->count; i++)
+		to->queue[i]->letters_in++;
 	if (publish_forward(b, m, to, 0, PUBLISH_LETTER) != PUBLISH_UNROUTED)
 		b->stats.dead_lettered++;
 	if (seq_of(e) != 0)

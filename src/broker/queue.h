@@ -73,6 +73,7 @@ struct queue {
 	struct binding_list bindings;		/* to this queue, the default exchange's left out */
 	struct wheel_node expiry;		/* armed for the head's due time, or earlier */
 	struct dead_letters *dead;		/* owned; NULL: no dead letters wait */
+	uint64_t letters_in;			/* dead letters that came into it, since the node began */
 	struct queue_stats stats;
 	struct series series;
 	struct dedup *dedup;			/* owned; NULL: duplicates may come */
@@ -132,6 +133,8 @@ void queue_returned_done(struct queue *q);	/* consumers may take them */
 /* Next ready entry that is not expired; its reference moves. False: there is none, or (ready > 0) it
  * comes from disk, or too many have expired before it. */
 bool queue_pop(struct queue *q, struct entry *out);
+/* The next one, if it is in memory; NULL: there is none. Borrowed. */
+const struct msg *queue_first(struct queue *q);
 /* Its head has expired, and no more is made of it before the dead letters that wait are fewer: they make it go on.
  * Consumers of a queue that keeps them, perhaps for ever, wait with dead_letters_full() only. */
 bool queue_waits_for_letters(struct queue *q);

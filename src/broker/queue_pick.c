@@ -99,6 +99,14 @@ strand_is_returned(struct strand *s, uint64_t seq)
 	return find_returned(s, seq, &p);
 }
 
+const struct msg *
+queue_first(struct queue *q)
+{
+	struct strand *s = queue_turn(q);
+
+	return strand_has_head(s) ? strand_head(s)->m : NULL;
+}
+
 static void
 take_returned_at(struct strand *s, uint32_t at)
 {

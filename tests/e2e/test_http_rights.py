@@ -168,6 +168,15 @@ POST /api/hermes/exchanges/:vhost/:exchange/publish management own
 POST /api/hermes/exchanges/:vhost/:exchange/route management visible
 PUT /api/hermes/queues/:vhost/:queue/pause management own
 DELETE /api/hermes/queues/:vhost/:queue/pause management own
+GET /api/hermes/queues/:vhost/:queue/browse management own
+POST /api/hermes/queues/:vhost/:queue/move management own
+GET /api/hermes/dead-letters management none
+GET /api/hermes/dead-letters/:vhost management visible
+GET /api/hermes/dead-letters/:vhost/:queue management own
+POST /api/hermes/dead-letters/:vhost/:queue/replay management own
+GET /api/hermes/jobs management none
+GET /api/hermes/jobs/:id management none
+DELETE /api/hermes/jobs/:id management none
 GET /healthz nobody none
 GET /console/:file nobody none
 GET /api/health/checks/is-in-service management none

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * /api/hermes/dead-letters: the queues that hold dead letters. They are known by their first message, which says that it died, or by
+ * the letters that came in since the node began. */
+#include <string.h>
+
+#include "broker/death.h"
+#include "broker/msg.h"
+#include "broker/props.h"
+#include "broker/queue.h"
+#include "broker/vhost.h"
+#include "mgmt/listing.h"
+#include "mgmt/request.h"
+
+static bool
+read_head(struct queue *q, struct death_history *out)
+{
+	const struct msg *m = queue_first(q);
+	struct span headers;
+
+	return m != NULL && props_find(msg_props(m), PROP_HEADERS, &headers) &&
+	       death_read(headers, out);
+}
+
+static void
+put_span(struct json_out *o, struct span s)
+{
+	if (s.p != NULL)
+		out_text(o, s);
+	else
+		out_null(o);
+}
+
+static void
+put_head(struct json_out *o, const struct death_history *h)
+{
+	out_begin(o, '{');
+	OUT_PUT(o, "reason", put_span, h->reason);
+	OUT_INT(o, "count", h->count);
+	OUT_PUT(o, "queue", put_span, h->first.queue);
+	OUT_PUT(o, "exchange", put_span, h->first.exchange);
+	OUT_INT(o, "time", h->first.time_s);
+	out_end(o, '}');
+}
+
+static void
+write_row(const struct doc *d, void *item)
+{
+	struct queue *q = item;
+	struct json_out *o = d->out;
+	struct death_history h;
+
+	out_begin(o, '{');
+	OUT_SPAN(o, "name", span_of(q->name, q->name_len));
+	OUT_TEXT(o, "vhost", q->vhost->name);
+	OUT_INT(o, "messages_ready", q->ready);
+	OUT_INT(o, "messages_unacknowledged", q->unacked);
+	OUT_INT(o, "message_bytes_ready", q->ready_bytes);
+	OUT_INT(o, "consumers", q->consumer_count);
+	OUT_INT(o, "dead_letters", q->letters_in);
+	if (!read_head(q, &h))
+		OUT_NULL(o, "first");
+	else
+		OUT_PUT(o, "first", put_head, &h);
+	out_end(o, '}');
+}
+
+static void *
+find_row(const struct scope *scope, void *object, const struct row_id *id UNUSED)
+{
+	struct queue *q = object;
+	struct death_history h;
+
+	if (!scope_sees(scope, q->vhost) || (q->letters_in == 0 && !read_head(q, &h)))
+		return NULL;
+	return q;
+}
+
+static void
+collect(struct listing *l, const struct scope *scope, void *object, struct row_id id)
+{
+	struct queue *q = find_row(scope, object, &id);
+	char order[2 * 256];
+	size_t n;
+
+	if (q == NULL)
+		return;
+	n = strlen(q->vhost->name) + 1;
+	memcpy(order, q->vhost->name, n);
+	memcpy(order + n, q->name, q->name_len);
+	listing_add(l, &id, span_of(q->name, q->name_len), span_of(order, n + q->name_len), q);
+}
+
+static const struct listing_source list = {
+	.kinds = { SERIES_QUEUE, SERIES_QUEUE },
+	.paging = PAGING,
+	.collect = collect,
+	.find = find_row,
+	.write = write_row,
+};
+
+void
+route_dead_letters(struct request *r)
+{
+	listing_reply(r, &list, r->vhost, NULL);
+}
