@@ -12,11 +12,11 @@ export const tests = {
 		await page.getByLabel('Most messages').fill('100');
 		await shot('queue-declare');
 		await page.getByRole('button', { name: 'Declare a queue', exact: true }).last().click();
-		await page.getByRole('link', { name: 'console orders' }).click();
+		await page.getByRole('heading', { name: 'console orders' }).waitFor();
 		await page.getByRole('tab', { name: 'Publish' }).click();
 		await page.getByLabel('Body', { exact: true }).fill('{"order": 1}');
 		await page.getByRole('button', { name: 'Publish' }).click();
-		await page.getByText('Published: a queue has it.').waitFor();
+		await page.getByText('Published. It went to:').waitFor();
 		await page.getByRole('tab', { name: 'Get messages' }).click();
 		await page.getByRole('button', { name: 'Get messages' }).click();
 		await page.getByText('"order": 1').waitFor();

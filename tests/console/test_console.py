@@ -88,8 +88,10 @@ def test_under_a_path(browser, tmp_path):
     this = Node(tmp_path, settings="management:\n  path_prefix: /mq/one\n").start()
     try:
         url = "http://127.0.0.1:%d/mq/one/" % this.management_port
-        for name in ("login and logout", "overview"):
-            assert browser.run(file="pages_frame.mjs", name=name, url=url, user="guest", password="guest") is None
+        for file, name in (("pages_frame.mjs", "login and logout"), ("pages_first.mjs", "from the first login to a message in a bound queue"),
+                           ("pages_frame.mjs", "overview")):
+            error = browser.run(file=file, name=name, url=url, user="guest", password="guest")
+            assert error is None, error
         this.stop()
     finally:
         this.kill()

@@ -111,6 +111,9 @@ export default {
 	'memory': 'Memory',
 	'queue.declare': 'Declare a queue',
 	'queue.declared': 'Queue {name} is there.',
+	'queue.next': 'The queue is there. Messages reach it by its name through the default exchange.',
+	'queue.next.bind': 'Bind it to another exchange',
+	'queue.next.publish': 'Publish a message',
 	'queue.tab.state': 'State',
 	'queue.tab.consumers': 'Consumers',
 	'queue.tab.bindings': 'Bindings',
@@ -163,7 +166,6 @@ export default {
 	'publish.encoding': 'The body is',
 	'publish.persistent': 'Persistent: it survives a restart',
 	'publish.more': 'Headers and properties',
-	'publish.routed': 'Published: a queue has it.',
 	'publish.unrouted': 'Published, but no queue took it: no binding matches.',
 	// connections, channels, consumers
 	'user': 'User',

@@ -5,7 +5,6 @@ import { path, post } from '../api.js';
 import { t } from '../i18n/index.js';
 import { DEFAULT, QueueLinks, askRoute, exchangeHref } from './exchange.jsx';
 import { Area, Check, Form, Select, Text, parseObject, useForm } from './form.jsx';
-import { say } from './toast.jsx';
 
 const NUMBERS = ['priority'];
 
@@ -22,9 +21,7 @@ export function Publish({ vhost, exchange, routingKey, after }) {
 		properties.delivery_mode ??= v.persistent ? 2 : 1;
 		const answer = await post(path('exchanges', vhost, exchange || DEFAULT, 'publish'),
 			{ properties, routing_key: v.key, payload: v.payload, payload_encoding: v.encoding });
-		setWent(answer.routed && routingKey === undefined ? await askRoute(vhost, exchange, { routing_key: v.key, properties }) : { queues: [], routed: answer.routed });
-		if (answer.routed && routingKey !== undefined)
-			say(t('publish.routed'));
+		setWent(answer.routed ? await askRoute(vhost, exchange, { routing_key: v.key, properties }) : { routed: false });
 		after?.();
 	};
 	return (
@@ -46,7 +43,7 @@ export function Publish({ vhost, exchange, routingKey, after }) {
 }
 
 function Went({ went, vhost, exchange }) {
-	if (went === null || (went.routed && !went.queues.length))
+	if (went === null)
 		return null;
 	if (!went.routed)
 		return <p class="refused" role="alert">{t('publish.unrouted')} {exchange !== '' && <a href={exchangeHref(vhost, exchange, 'bindings')}>{t('publish.bind')}</a>}</p>;

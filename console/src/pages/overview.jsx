@@ -105,7 +105,7 @@ export function Overview() {
 			{data && (
 				<div class="cards">
 					<Card title={t('top.backlog')} wide><Rows columns={topColumns()} rows={data.top} rowKey={(q) => q.vhost + '/' + q.name}
-						label={t('top.backlog')} empty={t('queues.none')} /></Card>
+						label={t('top.backlog')} empty={<>{t('queues.none')} {session.vhosts.length > 0 && <a href={href('queues') + '?declare=1'}>{t('queue.declare')}…</a>}</>} /></Card>
 					<Card title={t('node')}><Node node={data.node} overview={data.overview} /></Card>
 				</div>
 			)}

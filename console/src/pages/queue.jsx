@@ -4,6 +4,7 @@ import { useState } from 'preact/hooks';
 import { del, get, path, post } from '../api.js';
 import { t } from '../i18n/index.js';
 import { Destroy } from '../lib/dialog.jsx';
+import { ExchangeLink, queueHref } from '../lib/exchange.jsx';
 import { Form, Select, Text, parseObject, useForm } from '../lib/form.jsx';
 import { bytes, number, rate, time } from '../lib/format.js';
 import { Histories } from '../lib/history.jsx';
@@ -11,9 +12,10 @@ import { usePolled } from '../lib/hooks.js';
 import { Message } from '../lib/message.jsx';
 import { Card, Facts, Name, Refused, Tabs, Value } from '../lib/parts.jsx';
 import { Publish } from '../lib/publish.jsx';
+import { Pick } from '../lib/pick.jsx';
 import { Rows } from '../lib/table.jsx';
 import { say } from '../lib/toast.jsx';
-import { go, href, setParams, useRoute } from '../router.js';
+import { go, setParams, useRoute } from '../router.js';
 import { consumerColumns } from './channels.jsx';
 import { Features, State } from './queues.jsx';
 
@@ -32,6 +34,7 @@ export function Queue({ args: [vhost, name] }) {
 			<h1>{t('queue')} <Name>{name}</Name> <small class="muted"><bdi>{vhost}</bdi></small></h1>
 			<Refused error={error} />
 			<Tabs choices={tabs.map((k) => [k, t('queue.tab.' + k)])} value={tab} onChange={(k) => setParams({ tab: k })} />
+			{data && tab === 'state' && isNew(data) && <Next vhost={vhost} name={name} />}
 			{data && tab === 'state' && <About queue={data.queue} vhost={vhost} name={name} again={again} />}
 			{data && tab === 'consumers' && <Consumers consumers={data.queue.consumer_details ?? []} />}
 			{data && tab === 'bindings' && <Bindings bindings={data.bindings} vhost={vhost} name={name} again={again} />}
@@ -40,6 +43,14 @@ export function Queue({ args: [vhost, name] }) {
 		</>
 	);
 }
+
+/* Nothing has happened to it yet: only the default exchange leads to it. */
+const isNew = ({ queue, bindings }) => bindings.length <= 1 && !queue.messages && !queue.consumers;
+
+const Next = ({ vhost, name }) => (
+	<p class="hint">{t('queue.next')} <a href={queueHref(vhost, name, 'bindings')}>{t('queue.next.bind')}</a>{' · '}
+		<a href={queueHref(vhost, name, 'publish')}>{t('queue.next.publish')}</a></p>
+);
 
 function About({ queue, vhost, name, again }) {
 	const stats = queue.message_stats ?? {};
@@ -110,7 +121,7 @@ function Bindings({ bindings, vhost, name, again }) {
 		again();
 	};
 	const columns = [
-		{ key: 'source', title: t('exchange'), cell: (b) => (b.source === '' ? t('exchange.default') : <a href={href('exchanges', vhost, b.source)}><Name>{b.source}</Name></a>) },
+		{ key: 'source', title: t('exchange'), cell: (b) => <ExchangeLink vhost={vhost} name={b.source} /> },
 		{ key: 'routing_key', title: t('routing_key'), cell: (b) => <Name>{b.routing_key}</Name> },
 		{ key: 'arguments', title: t('arguments'), cell: (b) => <Value of={b.arguments} /> },
 		{ key: 'do', title: '', cell: (b) => b.source !== '' && <Destroy small label={t('unbind')} question={t('unbind.sure')} run={unbind(b)} /> },
@@ -135,7 +146,7 @@ function Bind({ vhost, name, again }) {
 	return (
 		<Form submit={submit} label={t('bind')}>
 			<div class="fields">
-				<Text form={form} name="source" label={t('exchange')} required />
+				<Pick form={form} name="source" label={t('exchange')} where={path('exchanges', vhost)} required />
 				<Text form={form} name="key" label={t('routing_key')} />
 				<Text form={form} name="args" label={t('arguments')} hint='{"x-match": "all"}' />
 			</div>

@@ -9,7 +9,7 @@ import { number, rate } from '../lib/format.js';
 import { Badge, Name } from '../lib/parts.jsx';
 import { ServerTable } from '../lib/table.jsx';
 import { say } from '../lib/toast.jsx';
-import { href } from '../router.js';
+import { go, href, setParams, useRoute } from '../router.js';
 import { useSession } from '../session.js';
 
 /** Short words for what a queue is: its type, and D, AD, E, and what its arguments and policy make of it. */
@@ -67,7 +67,7 @@ function Declare({ onDone }) {
 				args[arg] = v[arg];
 		await put(path('queues', v.vhost, v.name), { durable: v.durable, auto_delete: v.auto_delete, arguments: args });
 		say(t('queue.declared', { name: v.name }));
-		onDone();
+		onDone(v.vhost, v.name);
 	};
 	const classic = form.values.type === 'classic';
 	return (
@@ -92,18 +92,24 @@ function Declare({ onDone }) {
 }
 
 export function Queues() {
-	const [declaring, setDeclaring] = useState(false);
+	const { params } = useRoute();
+	const [declaring, setDeclaring] = useState(params.declare === '1');
 	const { vhosts } = useSession();
+	const close = () => {
+		setDeclaring(false);
+		setParams({ declare: null });
+	};
 	return (
 		<>
 			<h1>{t('page.queues')}</h1>
-			<ServerTable name="queues" path="queues" columns={columns()} sort="name" rowKey={(q) => q.vhost + '/' + q.name} empty={t('queues.none')}
-				tools={(again) => (
+			<ServerTable name="queues" path="queues" columns={columns()} sort="name" rowKey={(q) => q.vhost + '/' + q.name} 
+				empty={<>{t('queues.none')} {vhosts.length > 0 && <button onClick={() => setDeclaring(true)}>{t('queue.declare')}…</button>}</>}
+				tools={() => (
 					<>
 						{vhosts.length > 0 && <button class="primary" onClick={() => setDeclaring(true)}>{t('queue.declare')}…</button>}
 						{declaring && (
-							<Dialog title={t('queue.declare')} wide onClose={() => setDeclaring(false)}>
-								<Declare onDone={() => { setDeclaring(false); again(); }} />
+							<Dialog title={t('queue.declare')} wide onClose={close}>
+								<Declare onDone={(vhost, name) => go('queues', vhost, name)} />
 							</Dialog>
 						)}
 					</>
