@@ -15,6 +15,7 @@
 #include "base/config.h"
 #include "base/mem.h"
 #include "broker/table.h"
+#include "broker/trace.h"
 
 enum { BIT_MANDATORY = 1, BIT_IMMEDIATE = 2, FANOUT_CHECK = 8 };
 
@@ -297,6 +298,8 @@ hand_on(
 	enum publish_outcome outcome;
 	struct store_wait wait = { 0 };
 
+	if (unlikely(b->tracing > 0))
+		trace_publish(&ch->session, m, route);
 	if (ch->mode == MODE_TX)
 		return tx_publish(ch, m, route, due_ms, mandatory);
 	publish_count(&ch->session, ch->memo->named, m, queues);

@@ -12,6 +12,7 @@
 #include "broker/delay_heap.h"
 #include "broker/dead_letter.h"
 #include "broker/hash.h"
+#include "broker/notice.h"
 #include "broker/parameter.h"
 #include "broker/policy.h"
 #include "broker/pressure.h"
@@ -56,6 +57,7 @@ broker_new(const struct config *cfg, struct wheel *wheel, uint64_t now_ms)
 	TAILQ_INIT(&b->queues);
 	TAILQ_INIT(&b->chained);
 	TAILQ_INIT(&b->delay_work);
+	notices_init(b);
 	series_list_init(&b->series);
 	series_init(&b->series, &b->node, SERIES_NODE, now_ms);
 	series_is_old(&b->node);
@@ -117,6 +119,7 @@ broker_run(struct broker *b)
 		more |= transfers_run(b);
 	more |= session_run_waking(b);
 	more |= delays_run(b);
+	more |= notices_run(b);
 	more |= run_queues(b);
 	more |= run_cancelled(b);
 	more |= queue_free_garbage(b, GARBAGE_MAX);
@@ -125,7 +128,8 @@ broker_run(struct broker *b)
 		pressure_run(b);
 	b->letters_late = false; /* nobody published what this made */
 	/* What consumers met that had expired, or left that is too much. */
-	return more || !TAILQ_EMPTY(&b->untidy) || !TAILQ_EMPTY(&b->dead);
+	return more || !TAILQ_EMPTY(&b->untidy) || !TAILQ_EMPTY(&b->dead) ||
+	       !STAILQ_EMPTY(&b->notices.waiting);
 }
 
 void

@@ -13,6 +13,7 @@
 
 #include "base/wheel.h"
 #include "broker/memory.h"
+#include "broker/notice.h"
 #include "broker/series.h"
 #include "broker/stats.h"
 #include "broker/tap.h"
@@ -50,6 +51,7 @@ struct broker {
 	const struct config *cfg;	/* borrowed, outlives the broker */
 	struct wheel *wheel;		/* borrowed: the loop's */
 	uint64_t now_ms;		/* written by the node once a turn */
+	uint32_t tracing;		/* vhosts that are traced (trace.h) */
 	uint64_t next_id;		/* of queues, exchanges, clients: rising, never reused */
 	uint64_t permission_epoch;	/* rises when anybody's rights change: remembered answers are void */
 	struct vhost *vhosts;		/* owned, uthash by name */
@@ -110,6 +112,7 @@ struct broker {
 		struct tap_stats stats;
 	} tap;
 	struct history *history;	/* owned; NULL: nothing is sampled (history.h) */
+	struct notices notices;		/* what the broker has to say (notice.h) */
 	struct message_stats no_stats;	/* what belongs to no vhost is counted here, and nobody looks */
 	struct queue_depth no_depth;
 	struct memory memory;

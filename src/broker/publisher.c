@@ -12,6 +12,7 @@
 #include "broker/publish.h"
 #include "broker/session.h"
 #include "broker/table.h"
+#include "broker/trace.h"
 
 struct publisher {
 	struct session session;
@@ -95,6 +96,8 @@ hand_on(struct publisher *p, struct msg *m, const struct route *route, uint64_t 
 	enum publish_outcome outcome;
 	struct store_wait wait;
 
+	if (unlikely(p->session.broker->tracing > 0))
+		trace_publish(&p->session, m, route);
 	publish_count(&p->session, p->memo.named, m, route->count);
 	if (!routed) {
 		SESSION_COUNT(&p->session, return_unroutable, 1);

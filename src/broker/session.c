@@ -12,6 +12,7 @@
 #include "broker/lease.h"
 #include "broker/queue.h"
 #include "broker/single_active.h"
+#include "broker/trace.h"
 #include "broker/unacked.h"
 #include "broker/user.h"
 #include "broker/vhost.h"
@@ -96,6 +97,8 @@ session_deliver(struct consumer *k, struct queue *q, struct entry *e)
 
 	s->allowance++;
 	count_given(s, q, e);
+	if (unlikely(q->broker->tracing > 0))
+		trace_deliver(s, q, e);
 	s->ops->deliver(k, e, tag);
 	if (k->no_ack) {
 		SESSION_COUNT(s, deliver_no_ack, 1);
@@ -138,6 +141,8 @@ session_get(
 	*left = queue_left(q);
 	s->allowance++;
 	count_given(s, q, e);
+	if (unlikely(q->broker->tracing > 0))
+		trace_deliver(s, q, e);
 	if (no_ack) {
 		SESSION_COUNT(s, get_no_ack, 1);
 		q->stats.get_no_ack++;

@@ -46,6 +46,8 @@
 	X(delayed_out, COUNTER, "messages whose delay was over")                                  \
 	X(route_refused, COUNTER, "messages refused because their route takes too many steps")   \
 	X(over_delivery_limit, COUNTER, "messages that came back to a quorum queue too often")    \
+	X(notices, COUNTER, "messages of the broker itself: events, and messages that were traced") \
+	X(notices_dropped, COUNTER, "of these, those dropped because too many waited")            \
 	X(parked, COUNTER, "times that a publishing channel was parked by an alarm")              \
 	X(parked_dropped, COUNTER, "bytes of frames of parked channels that went before their turn") \
 	X(alarm_closed, COUNTER, "channels closed because of the hard memory limit")              \

@@ -21,11 +21,13 @@
 #include "broker/exchange.h"
 #include "broker/history.h"
 #include "broker/name.h"
+#include "broker/notice.h"
 #include "broker/parameter.h"
 #include "broker/permission.h"
 #include "broker/persist_access.h"
 #include "broker/queue.h"
 #include "broker/topic_permission.h"
+#include "broker/trace.h"
 
 /* Of a turn, in bindings, permissions, policies, dead letters, ... of a vhost that goes. */
 enum { DROP_STEPS = 512, QUEUE_STEPS = 8, VHOST_STEPS = 16 };
@@ -177,7 +179,7 @@ vhost_fill(struct vhost *vh, const struct vhost_spec *spec)
 		                             : xstrndup(SPAN_CHARS(type), type.n);
 	}
 	if (spec->tracing >= 0)
-		vh->tracing = spec->tracing != 0;
+		trace_switch(vh, spec->tracing != 0);
 	return NULL;
 }
 
@@ -217,6 +219,8 @@ vhost_free(struct vhost *vh)
 	struct queue *q;
 
 	vh->is_deleted = true;
+	trace_switch(vh, false);
+	notices_forget(vh);
 	while ((q = TAILQ_FIRST(&vh->queues)) != NULL)
 		queue_remove(q);
 	while (dead_letters_forget_some(vh, &all) || exchanges_free_some(vh, &all) ||

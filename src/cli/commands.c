@@ -250,7 +250,7 @@ static const struct cli_option vhost_set_options[] = {
 	    .text = "how many queues may be in it; none: no limit" },
 	{ .name = "tracing",
 	    .value = "on|off",
-	    .text = "of messages; on comes with a later version" },
+	    .text = "copies of all its messages to the exchange amq.rabbitmq.trace" },
 	END_OF_TABLE,
 };
 

@@ -9,7 +9,6 @@
 
 #define NO_CLUSTER "there are no clusters yet: a node stands by itself"
 #define NO_PLUGINS "there are no plugins: what there is is built in"
-#define NO_TRACING "messages cannot be traced yet"
 #define NO_ERLANG "there is no Erlang here"
 #define NO_FLAGS "what RabbitMQ has feature flags for is always there"
 #define OVER_HTTP "there is no command for it; over HTTP it is "
@@ -53,7 +52,7 @@ static const struct other_name {
 	{ "clear_vhost_limits", "hermes vhost set NAME --max-connections none --max-queues none" },
 	{ "list_vhost_limits", "hermes list vhost-limits" },
 	{ "restart_vhost", "a virtual host is never down by itself" },
-	{ "trace_on", NO_TRACING },
+	{ "trace_on", "hermes vhost set NAME --tracing on" },
 	{ "trace_off", "hermes vhost set NAME --tracing off" },
 	/* policies and parameters */
 	{ "set_policy", "hermes policy set NAME PATTERN --definition JSON --vhost NAME" },

@@ -34,12 +34,10 @@ put_tracing(struct cli *c, json_t *body)
 
 	if (value == NULL)
 		return true;
-	if (strcmp(value, "off") == 0)
-		return json_object_set_new(body, "tracing", json_false()) == 0;
-	(void)cli_misuse(
-	    c, strcmp(value, "on") == 0
-	           ? "--tracing on: messages cannot be traced yet; that comes with a later version"
-	           : "--tracing: it is on or off");
+	if (strcmp(value, "on") == 0 || strcmp(value, "off") == 0)
+		return json_object_set_new(
+		           body, "tracing", json_boolean(strcmp(value, "on") == 0)) == 0;
+	(void)cli_misuse(c, "--tracing: it is on or off");
 	return false;
 }
 

@@ -92,9 +92,10 @@ def test_a_hash_that_is_none(cli):
         cli("user", "add", "h", "--password-hash", "AAAA", "--hashing-algorithm", "sha1", status=1)
 
 
-def test_tracing_is_not_there_yet(cli):
-    assert "comes with a later version" in cli("vhost", "set", "/", "--tracing", "on", status=2)
-    assert cli("vhost", "set", "/", "--tracing", "off") == "changed vhost '/'\n"
+@pytest.mark.parametrize("word, truth", [("on", True), ("off", False)])
+def test_tracing(cli, word, truth):
+    assert cli("vhost", "set", "/", "--tracing", word) == "changed vhost '/'\n"
+    assert json.loads(cli("list", "vhosts", "--json"))[0]["tracing"] is truth
 
 
 @pytest.mark.parametrize("words, said", [

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "broker/trace.h"
+
+#include <stdio.h>
+
+#include "base/config.h"
+#include "broker/broker.h"
+#include "broker/client.h"
+#include "broker/exchange.h"
+#include "broker/msg.h"
+#include "broker/notice.h"
+#include "broker/props.h"
+#include "broker/queue.h"
+#include "broker/route.h"
+#include "broker/session.h"
+#include "broker/table.h"
+#include "broker/user.h"
+#include "broker/vhost.h"
+
+const char trace_exchange[] = "amq.rabbitmq.trace";
+
+/* A content header should fit into a frame of the usual 128 KiB. What does not is told without the message's own headers
+ * and with the first FEW_QUEUES of the queues. */
+enum { HEADERS_MAX = 120 << 10, FEW_QUEUES = 100, KEY = 16 + 255 };
+
+void
+trace_switch(struct vhost *vh, bool on)
+{
+	if (vh->tracing == on)
+		return;
+	vh->tracing = on;
+	if (on)
+		vh->broker->tracing++;
+	else
+		vh->broker->tracing--;
+}
+
+/* A copy of a message that was traced may have died in its queue: it is as little told as itself. */
+static bool
+is_told(const struct msg *m)
+{
+	struct span headers;
+	struct field f;
+
+	if (span_is(msg_exchange(m), trace_exchange))
+		return true;
+	return props_find(msg_props(m), PROP_HEADERS, &headers) &&
+	       table_find(headers, "x-first-death-exchange", &f) && f.kind == 'S' &&
+	       span_is(f.bytes, trace_exchange);
+}
+
+/* Is somebody there to hear of it? */
+static bool
+is_heard(const struct session *s, const struct msg *m)
+{
+	const struct vhost *vh = s->client->vhost;
+	const struct exchange *x;
+
+	if (vh == NULL || !vh->tracing || vh->is_deleted)
+		return false;
+	x = exchange_find(vh, span_str(trace_exchange));
+	return x != NULL && x->binding_count > 0 && !is_told(m);
+}
+
+/* ---- headers ---- */
+
+static void
+put_span(struct table_writer *w, const char *name, struct span s)
+{
+	table_put_field(w, &(struct field){ .name = span_str(name), .kind = 'S', .bytes = s });
+}
+
+static void
+put_number(struct table_writer *w, const char *name, uint64_t n)
+{
+	table_put_field(w, &(struct field){ .name = span_str(name),
+	                       .kind = n <= INT32_MAX ? 'I' : 'l',
+	                       .integer = (int64_t)n });
+}
+
+/* An array whose items follow: table_end() ends it. */
+static uint32_t
+array_begin(struct table_writer *w, const char *name)
+{
+	table_put_field(w, &(struct field){ .name = span_str(name), .kind = 'A' });
+	return w->n;
+}
+
+static void
+put_item(struct table_writer *w, struct span s)
+{
+	table_put_item(w, &(struct field){ .kind = 'S', .bytes = s });
+}
+
+static void
+put_keys(struct table_writer *w, const struct msg *m)
+{
+	uint32_t mark = array_begin(w, "routing_keys");
+	struct span headers;
+	struct field list, key;
+	size_t at = 0;
+
+	put_item(w, msg_key(m));
+	if (props_find(msg_props(m), PROP_HEADERS, &headers) && table_find(headers, "CC", &list) &&
+	    list.kind == 'A') {
+		while (array_next(list.bytes, &at, &key))
+			if (key.kind == 'S')
+				put_item(w, key.bytes);
+	}
+	table_end(w, mark);
+}
+
+static uint64_t
+number_of(struct span s)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < s.n; i++)
+		n = n << 8 | s.p[i];
+	return n;
+}
+
+static void
+put_props(struct table_writer *w, struct span raw, bool short_of_room)
+{
+	static const struct {
+		uint16_t flag;
+		const char *name;
+		char kind;
+	} rows[] = {
+		{ PROP_CLUSTER_ID, "cluster_id", 'S' },
+		{ PROP_APP_ID, "app_id", 'S' },
+		{ PROP_USER_ID, "user_id", 'S' },
+		{ PROP_TYPE, "type", 'S' },
+		{ PROP_TIMESTAMP, "timestamp", 'n' },
+		{ PROP_MESSAGE_ID, "message_id", 'S' },
+		{ PROP_EXPIRATION, "expiration", 'S' },
+		{ PROP_REPLY_TO, "reply_to", 'S' },
+		{ PROP_CORRELATION_ID, "correlation_id", 'S' },
+		{ PROP_PRIORITY, "priority", 'n' },
+		{ PROP_DELIVERY_MODE, "delivery_mode", 'n' },
+		{ PROP_HEADERS, "headers", 'F' },
+		{ PROP_CONTENT_ENCODING, "content_encoding", 'S' },
+		{ (uint16_t)PROP_CONTENT_TYPE, "content_type", 'S' },
+	};
+	uint32_t mark = table_begin(w, "properties");
+	struct span s;
+
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		if (!props_find(raw, rows[i].flag, &s))
+			continue;
+		if (rows[i].kind == 'n')
+			put_number(w, rows[i].name, number_of(s));
+		else if (rows[i].kind == 'S' || !short_of_room)
+			table_put_field(w, &(struct field){ .name = span_str(rows[i].name),
+			                       .kind = (uint8_t)rows[i].kind,
+			                       .bytes = s });
+	}
+	table_end(w, mark);
+}
+
+static void
+put_who(struct table_writer *w, const struct session *s)
+{
+	struct session_info info = { .number = 1 };
+	const struct client *c = s->client;
+	char name[CLIENT_NAME];
+
+	(void)client_name(c, name);
+	if (c->host[0] == '\0') /* it came by another way: over HTTP */
+		snprintf(name, sizeof name, "%s:%u", c->peer_host, c->peer_port);
+	if (s->ops->describe != NULL)
+		s->ops->describe(s, &info);
+	table_put_string(w, "vhost", c->vhost->name);
+	table_put_string(w, "connection", name);
+	put_number(w, "channel", info.number);
+	table_put_string(w, "user", c->user != NULL ? c->user->name : "");
+}
+
+static void
+put_queues(struct table_writer *w, const struct route *to, bool short_of_room)
+{
+	uint32_t mark = array_begin(w, "routed_queues");
+
+	for (uint32_t i = 0; i < to->count && !(short_of_room && i == FEW_QUEUES); i++)
+		put_item(w, span_of(to->queue[i]->name, to->queue[i]->name_len));
+	table_end(w, mark);
+}
+
+/* to: of one that is published; e: of one that is delivered. */
+static bool
+write(struct table_writer *w, const struct session *s, const struct msg *m, const struct route *to,
+    const struct entry *e, bool short_of_room)
+{
+	const char *node = s->broker->cfg->node_name;
+
+	table_writer_init(w, HEADERS_MAX);
+	put_span(w, "exchange_name", msg_exchange(m));
+	put_keys(w, m);
+	put_props(w, msg_props(m), short_of_room);
+	table_put_string(w, "node", node != NULL ? node : "");
+	if (e != NULL)
+		put_number(w, "redelivered", (e->seq_flags & ENTRY_REDELIVERED) != 0);
+	put_who(w, s);
+	if (to != NULL)
+		put_queues(w, to, short_of_room);
+	if (short_of_room)
+		table_put_bool(w, "shortened", true);
+	return !w->failed;
+}
+
+static void
+tell(const struct session *s, struct msg *m, const struct route *to, const struct entry *e,
+    struct span key)
+{
+	struct table_writer w;
+
+	if (!write(&w, s, m, to, e, false)) {
+		table_writer_fini(&w);
+		if (!write(&w, s, m, to, e, true)) {
+			s->broker->stats.notices_dropped++;
+			table_writer_fini(&w);
+			return;
+		}
+	}
+	notice_send(s->client->vhost,
+	    &(struct notice_spec){
+	        .exchange = trace_exchange, .key = key, .headers = span_of(w.p, w.n), .body = m });
+	table_writer_fini(&w);
+}
+
+static struct span
+key_of(char buf[KEY], const char *what, struct span name)
+{
+	int n = snprintf(buf, KEY, "%s.%.*s", what, SPAN_FMT(name));
+
+	return span_of(buf, (size_t)n);
+}
+
+void
+trace_publish(const struct session *s, struct msg *m, const struct route *to)
+{
+	char key[KEY];
+
+	if (is_heard(s, m))
+		tell(s, m, to, NULL, key_of(key, "publish", msg_exchange(m)));
+}
+
+void
+trace_deliver(const struct session *s, const struct queue *q, const struct entry *e)
+{
+	char key[KEY];
+
+	if (is_heard(s, e->m))
+		tell(s, e->m, NULL, e, key_of(key, "deliver", span_of(q->name, q->name_len)));
+}

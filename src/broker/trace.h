@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The firehose of a vhost (https://www.rabbitmq.com/docs/firehose): while it is on, each message that is published, and each
+ * that is delivered or got, is sent to the exchange amq.rabbitmq.trace as well, with the key "publish.EXCHANGE" or
+ * "deliver.QUEUE", its body, and headers that say what it was. What came through that exchange is not traced again.
+ * While no vhost is traced it costs a test of broker->tracing; while nobody is bound to the exchange nothing is made. */
+#ifndef BROKER_TRACE_H
+#define BROKER_TRACE_H
+
+#include <stdbool.h>
+
+#include "base/attr.h"
+
+struct entry;
+struct exchange;
+struct msg;
+struct queue;
+struct route;
+struct session;
+struct vhost;
+
+extern const char trace_exchange[]; /* its name */
+
+void trace_switch(struct vhost *vh, bool on);
+
+/* broker->tracing is not 0: m of this session goes to the route; e goes to it from q. */
+void trace_publish(const struct session *s, struct msg *m, const struct route *to) COLD;
+void trace_deliver(const struct session *s, const struct queue *q, const struct entry *e) COLD;
+
+#endif
