@@ -83,11 +83,11 @@ why_not(const struct request *r)
 
 /* --- what the client takes ---------------------------------------------------- */
 
-/* Does one of the ranges of an Accept header cover application/json? (RFC 9110, 12.5.1) */
+/* Does one of the ranges of an Accept header cover the type? (RFC 9110, 12.5.1) */
 static bool
-takes_json(const char *header)
+takes(const char *header, const char *type)
 {
-	static const char *const ranges[] = { "application/json", "application/*", "*/*" };
+	const char *const ranges[] = { type, type[0] == 'a' ? "application/*" : "text/*", "*/*" };
 
 	for (const char *p = header; p != NULL && *p != '\0';) {
 		size_t n, name;
@@ -128,7 +128,8 @@ may(struct request *r)
 		reply_not_authorised(r, why);
 		return false;
 	}
-	if (!takes_json(request_header(r, "Accept"))) {
+	if (!takes(request_header(r, "Accept"),
+	        r->route->body == BODY_EVENTS ? "text/event-stream" : "application/json")) {
 		reply_empty(r, 406);
 		return false;
 	}

@@ -63,6 +63,7 @@ struct http_conn {
 	bool ended;              /* shut down by us */
 	bool answering;          /* the output is ours, not evhttp's */
 	bool deferred;           /* the answer comes later */
+	bool streams;            /* and has no end */
 	TAILQ_ENTRY(http_conn) link;
 };
 
@@ -229,7 +230,7 @@ on_output(struct evbuffer *out, const struct evbuffer_cb_info *info, void *arg)
 	int status = 0;
 
 	count_output(c, info->orig_size + info->n_added - info->n_deleted, info->n_added > 0);
-	if (c->answering || info->n_added == 0 ||
+	if (c->answering || c->streams || info->n_added == 0 ||
 	    evbuffer_search(out, "\r\n\r\n<HTML>", 10, NULL).pos < 0)
 		return;
 	n = evbuffer_copyout(out, head, sizeof head - 1);
@@ -486,6 +487,49 @@ http_resume(struct http *h, struct evhttp_request *req)
 	c->since_ms = h->loop->now_ms;
 	TAILQ_REMOVE(&h->conns, c, link);
 	TAILQ_INSERT_TAIL(&h->conns, c, link);
+}
+
+/* Writing makes evhttp read again, by which it sees the client go; what the client sends is counted like the beginning of
+ * a request. That the client sends nothing must not end it. */
+void
+http_stream_begin(struct http *h, struct evhttp_request *req)
+{
+	static const struct timeval limit = { HTTP_REQUEST_MS / 1000, 0 };
+	struct bufferevent *bev =
+	    evhttp_connection_get_bufferevent(evhttp_request_get_connection(req));
+	struct http_conn *c = find_conn(h, bev);
+
+	assert(c != NULL && c->deferred);
+	c->streams = true;
+	(void)evhttp_add_header(evhttp_request_get_output_headers(req), "connection", "close");
+	(void)bufferevent_set_timeouts(bev, NULL, &limit);
+	evhttp_send_reply_start(req, HTTP_OK, NULL);
+}
+
+void
+http_stream_write(struct evhttp_request *req, struct evbuffer *data)
+{
+	evhttp_send_reply_chunk(req, data);
+}
+
+size_t
+http_stream_waiting(const struct evhttp_request *req)
+{
+	/* evhttp takes it off the request that it still owes to us */
+	struct evhttp_connection *conn =
+	    evhttp_request_get_connection((struct evhttp_request *)(uintptr_t)req);
+
+	if (conn == NULL)
+		return SIZE_MAX;
+	return evbuffer_get_length(bufferevent_get_output(evhttp_connection_get_bufferevent(conn)));
+}
+
+void
+http_stream_end(struct http *h, struct evhttp_request *req)
+{
+	if (http_stream_waiting(req) != SIZE_MAX)
+		http_resume(h, req);
+	evhttp_send_reply_end(req);
 }
 
 struct http *

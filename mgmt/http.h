@@ -6,11 +6,13 @@
 #define MGMT_HTTP_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/attr.h"
 
 struct config;
+struct evbuffer;
 struct evhttp_request;
 struct http;
 struct loop;
@@ -50,6 +52,14 @@ bool http_listen(struct http *h, const struct config *cfg, const char *address, 
  * the answer is sent, http_resume(). Whoever holds a deferred request forgets it before http_free(). */
 void http_defer(struct http *h, struct evhttp_request *req);
 void http_resume(struct http *h, struct evhttp_request *req);
+
+/* A deferred request gets an answer that goes on until http_stream_end(), however long that takes; its connection ends with
+ * it, or before: when the client goes, or takes nothing of what waits for 30 s. */
+void http_stream_begin(struct http *h, struct evhttp_request *req);
+void http_stream_write(struct evhttp_request *req, struct evbuffer *data); /* takes the contents; nothing if the client has gone */
+size_t http_stream_waiting(const struct evhttp_request *req); /* bytes that the client has not taken; SIZE_MAX: it has gone */
+/* The last call for req. */
+void http_stream_end(struct http *h, struct evhttp_request *req);
 
 /* The i-th port that is open; false when there is no such one. */
 bool http_port(const struct http *h, unsigned i, struct transport_addr *out);

@@ -9,6 +9,7 @@
 #include "broker/msg.h"
 #include "broker/props.h"
 #include "broker/table.h"
+#include "broker/tap.h"
 #include "mgmt/acting.h"
 #include "mgmt/base64.h"
 #include "mgmt/json_out.h"
@@ -257,18 +258,24 @@ whole_body(const struct msg *m, uint64_t max, char **owned)
 }
 
 static void
-put_payload(struct json_out *o, const struct msg *m, const struct payload_form *form)
+put_body(struct json_out *o, struct span body, uint64_t size, bool base64)
 {
-	char *owned;
-	struct span body = whole_body(m, form->truncate, &owned);
-	bool base64 = form->base64 || !utf8_valid(body.p, body.n);
-
-	OUT_INT(o, "payload_bytes", m->body_size);
+	base64 |= !utf8_valid(body.p, body.n);
+	OUT_INT(o, "payload_bytes", size);
 	OUT_PUT(o, "payload_encoding", out_text, span_str(base64 ? "base64" : "string"));
 	if (base64)
 		OUT_PUT(o, "payload", out_base64, body);
 	else
 		OUT_SPAN(o, "payload", body);
+}
+
+static void
+put_payload(struct json_out *o, const struct msg *m, const struct payload_form *form)
+{
+	char *owned;
+	struct span body = whole_body(m, form->truncate, &owned);
+
+	put_body(o, body, m->body_size, form->base64);
 	free(owned);
 }
 
@@ -335,5 +342,38 @@ message_write(struct json_out *o, const struct entry *e, uint32_t left, int64_t 
 	out_begin(o, '{');
 	message_write_fields(o, e, count, form);
 	OUT_INT(o, "message_count", left);
+	out_end(o, '}');
+}
+
+/* Without the character that the cut left in part, if there is one at its end. */
+static struct span
+without_part(struct span text)
+{
+	struct span whole = text;
+	size_t n = 0;
+
+	while (n < 3 && whole.n > 0 && (whole.p[whole.n - 1] & 0xC0) == 0x80) {
+		whole.n--;
+		n++;
+	}
+	if (whole.n > 0 && whole.p[whole.n - 1] >= 0xC0)
+		whole.n--;
+	return utf8_valid(whole.p, whole.n) ? whole : text;
+}
+
+void
+message_write_tapped(struct json_out *o, const struct tapped *m)
+{
+	struct span body = m->body;
+
+	if (body.n < m->body_size && !utf8_valid(body.p, body.n))
+		body = without_part(body);
+	out_begin(o, '{');
+	put_body(o, body, m->body_size, false);
+	OUT_SPAN(o, "exchange", m->exchange);
+	OUT_SPAN(o, "routing_key", m->key);
+	OUT_INT(o, "at_ms", m->at_ms);
+	if (out_key(o, "properties"))
+		put_properties(o, m->props, -1);
 	out_end(o, '}');
 }

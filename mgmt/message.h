@@ -11,6 +11,7 @@
 
 struct json_out;
 struct msg;
+struct tapped;
 
 /* From {"properties", "payload", "payload_encoding"} of `body`, which has all of them, for this exchange and key (at most 255
  * bytes each). NULL: *problem is what RabbitMQ gives as the reason (a JSON value, owned). */
@@ -27,5 +28,9 @@ struct payload_form {
 void message_write(struct json_out *o, const struct entry *e, uint32_t left, int64_t count, const struct payload_form *form);
 /* The same of an object that has more fields, without message_count. */
 void message_write_fields(struct json_out *o, const struct entry *e, int64_t count, const struct payload_form *form);
+
+/* {payload, payload_bytes, payload_encoding, exchange, routing_key, properties, at_ms}: of one that was watched. A text that
+ * was cut within a character ends before it. */
+void message_write_tapped(struct json_out *o, const struct tapped *m);
 
 #endif

@@ -20,6 +20,7 @@
 #include "mgmt/policies.h"
 #include "mgmt/publish.h"
 #include "mgmt/pull.h"
+#include "mgmt/tail.h"
 #include "mgmt/web_session.h"
 #include "mgmt/snapshot.h"
 #include "net/loop.h"
@@ -66,6 +67,7 @@ mgmt_start(struct loop *l, struct broker *b, const struct config *cfg,
 	TAILQ_INIT(&m->listings.all);
 	TAILQ_INIT(&m->pulls);
 	TAILQ_INIT(&m->browses.all);
+	TAILQ_INIT(&m->tails.all);
 	TAILQ_INIT(&m->batches);
 	m->sessions = web_sessions_new(b);
 	name_cluster(b);
@@ -108,6 +110,7 @@ mgmt_run(struct mgmt *m)
 	requests_run(m);
 	pulls_run(m);
 	more |= browses_run(m);
+	tails_run(m);
 	more |= exports_run(m);
 	return imports_run(m) || more;
 }
@@ -127,6 +130,7 @@ mgmt_stop(struct mgmt **mp)
 	listings_stop(m);
 	pulls_stop(m);
 	browses_stop(m);
+	tails_stop(m);
 	batches_stop(m);
 	requests_stop(m);
 	series_stop(m->broker);

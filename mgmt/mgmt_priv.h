@@ -36,6 +36,11 @@ struct mgmt {
 		struct wheel_node timer;
 		uint64_t spent_us; /* on them in this turn */
 	} listings;
+	struct {
+		TAILQ_HEAD(tail_list, tail) all; /* owned (tail.c): the one looked after longest ago first */
+		struct wheel_node timer;
+		uint64_t next_ms;
+	} tails;
 	TAILQ_HEAD(, batch) batches; /* owned (publish.c) */
 	TAILQ_HEAD(, pull) pulls; /* owned (pull.c) */
 	struct wheel_node pulls_timer;

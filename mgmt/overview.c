@@ -106,17 +106,28 @@ history_counters(const struct mgmt *m)
 }
 
 static json_t *
+tail_counters(const struct mgmt *m)
+{
+	struct tap_stats s;
+
+	tap_stats(m->broker, &s);
+	return json_pack("{s:I, s:i, s:I, s:I, s:I, s:I}", "open", (json_int_t)s.open, "open_max",
+	    TAPS_MAX, "made", (json_int_t)s.made, "refused", (json_int_t)s.refused, "messages",
+	    (json_int_t)s.messages, "left_out", (json_int_t)s.left_out);
+}
+
+static json_t *
 hermes(const struct mgmt *m)
 {
 	char text[160];
 	const char *problem = health_problem(m, text, sizeof text);
 
-	return json_pack("{s:s, s:I, s:I, s:b, s:s?, s:o, s:o, s:o, s:o, s:o, s:o}", "version",
+	return json_pack("{s:s, s:I, s:I, s:b, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version",
 	    m->node.version, "started_ms", (json_int_t)m->node.started_ms, "uptime_ms",
 	    (json_int_t)(m->loop->now_ms - m->node.started_ms), "healthy", problem == NULL,
 	    "problem", problem, "memory", memory(m), "alarms", alarms(m), "counters",
 	    all_counters(&m->broker->stats), "process", loop_counters(m), "store",
-	    store_counters(m), "history", history_counters(m));
+	    store_counters(m), "history", history_counters(m), "tails", tail_counters(m));
 }
 
 void

@@ -146,6 +146,19 @@ reply_static(struct request *r, int status, const char *type, struct evbuffer *b
 }
 
 void
+reply_stream(struct request *r, const char *type)
+{
+	reply_header(r, "content-type", type);
+	reply_header(r, "cache-control", "no-cache, no-transform");
+	reply_header(r, "vary", "accept, origin");
+	reply_header(r, "x-content-type-options", "nosniff");
+	reply_header(r, "x-accel-buffering", "no"); /* nginx would wait for more */
+	r->is_answered = true;
+	request_defer(r);
+	http_stream_begin(r->m->http, r->ev);
+}
+
+void
 reply_empty(struct request *r, int status)
 {
 	reply_bytes(r, status, NULL, NULL);

@@ -103,6 +103,9 @@ void reply_when(struct request *r, struct store_wait wait, int status, json_t *b
 void reply_bytes(struct request *r, int status, const char *type, struct evbuffer *body);
 /* The same for what does not change: whoever calls sets the headers of encoding, caching and policy. */
 void reply_static(struct request *r, int status, const char *type, struct evbuffer *body);
+/* An answer that goes on: http_stream_write() has the rest of it, http_stream_end() and request_free() its end. The request is
+ * deferred. */
+void reply_stream(struct request *r, const char *type);
 void reply_header(struct request *r, const char *name, const char *value);
 /* 301 to a path of the table. */
 void reply_elsewhere(struct request *r, const char *path);

@@ -21,8 +21,8 @@ enum route_needs { NEEDS_NOBODY, NEEDS_ANY_TAG, NEEDS_MONITORING, NEEDS_POLICYMA
 enum route_vhost { VHOST_NONE, VHOST_VISIBLE, VHOST_MONITORED, VHOST_OWN };
 
 /* What the dispatcher makes of the body of a PUT or POST. JSON: an object, in request.body. RAW: nothing, the handler
- * takes the bytes (request_raw). */
-enum route_body { BODY_JSON, BODY_RAW };
+ * takes the bytes (request_raw). EVENTS: of a GET; its answer is text/event-stream. */
+enum route_body { BODY_JSON, BODY_RAW, BODY_EVENTS };
 
 typedef void route_fn(struct request *r);
 
@@ -62,8 +62,10 @@ void route_allow(const char *pattern, struct evbuffer *out);
 
 #define ROUTE(method, path, needs, vhost, fn, help) route_fn fn;
 #define ROUTE_RAW ROUTE
+#define ROUTE_EVENTS ROUTE
 #include "mgmt/routes.def"
 #undef ROUTE
 #undef ROUTE_RAW
+#undef ROUTE_EVENTS
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Taps: somebody watches what is published to an exchange (by clients, over HTTP, as dead letters; not what bindings and
- * alternates of other exchanges lead to it), or what enters a queue, and nothing is consumed. A message is copied into the
- * tap's own memory, its body up to a bound, and so many a second at most; what there is no room for is counted. Whoever
- * made the tap takes them out; the broker calls nobody.
+ * Taps: somebody watches what is published to an exchange (by clients, over HTTP, as dead letters, by a move; not what
+ * bindings and alternates of other exchanges lead to it), or what enters a queue, and nothing is consumed. A message is
+ * copied into the tap's own memory, its body up to a bound, and so many a second at most; what there is no room for is
+ * counted. Whoever made the tap takes them out; the broker calls nobody.
  *
  * Exchanges have a flag and queues a common one, so that the way of a message pays a test of each while nobody watches. */
 #ifndef BROKER_TAP_H

@@ -17,6 +17,7 @@
 #include "broker/queue_priv.h"
 #include "broker/route.h"
 #include "broker/table.h"
+#include "broker/tap.h"
 #include "broker/topic_permission.h"
 #include "broker/user.h"
 #include "broker/vhost.h"
@@ -175,7 +176,7 @@ full(const struct route *route, const struct msg *m)
 
 static const char *
 step(struct queue *q, const struct entry *e, struct msg *m, const struct route *route,
-    uint64_t due_ms, enum publish_source source)
+    uint64_t due_ms, const struct address *to)
 {
 	struct broker *b = q->broker;
 	bool there;
@@ -184,7 +185,9 @@ step(struct queue *q, const struct entry *e, struct msg *m, const struct route *
 		store_begin(b->store);
 	there = queue_pick(q, e);
 	if (there) {
-		(void)publish_forward(b, m, route, due_ms, source);
+		if (to->exchange != NULL && unlikely(to->exchange->is_tapped))
+			tap_publish(to->exchange, m);
+		(void)publish_forward(b, m, route, due_ms, to->source);
 		queue_entry_gone(q, e, ACK_MOVED);
 		b->stats.transferred++;
 	} else {
@@ -215,7 +218,7 @@ send_routed(struct transfer *t, struct queue *q, const struct entry *e, struct m
 		return why;
 	}
 	walk_takes(&t->walk, q, e);
-	return step(q, e, m, route, due_ms, to->source);
+	return step(q, e, m, route, due_ms, to);
 }
 
 const char *

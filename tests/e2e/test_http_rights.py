@@ -160,6 +160,8 @@ GET /api/consumers/:vhost management visible
 GET /api/hermes/routes management none
 POST /api/hermes/snapshot administrator none
 DELETE /api/hermes/session nobody none
+GET /api/hermes/tail/:vhost/exchange/:exchange management own
+GET /api/hermes/tail/:vhost/queue/:queue management own
 GET /api/hermes/history/node monitoring none
 GET /api/hermes/history/vhosts/:vhost management visible
 GET /api/hermes/history/queues/:vhost/:queue management visible
