@@ -497,19 +497,22 @@ mark(struct transfer *t)
 	t->mark_done = t->done;
 }
 
+static uint64_t
+per_second(uint64_t n, uint64_t ms)
+{
+	return n * 1000 / (ms > 0 ? ms : 1);
+}
+
 uint64_t
 transfer_rate(const struct transfer *t)
 {
-	uint64_t until_ms = t->state == TRANSFER_RUNNING ? t->broker->now_ms : t->ended_ms;
-	uint64_t passed_ms = until_ms - t->mark_ms;
+	uint64_t passed_ms = t->broker->now_ms - t->mark_ms;
 
 	if (t->state != TRANSFER_RUNNING)
-		passed_ms = until_ms - t->started_ms;
-	if (t->state == TRANSFER_RUNNING && t->last_rate > 0 && passed_ms < MARK_MS)
-		return t->last_rate;
-	if (passed_ms == 0)
-		passed_ms = 1;
-	return (t->done - (t->state == TRANSFER_RUNNING ? t->mark_done : 0)) * 1000 / passed_ms;
+		return per_second(t->done, t->ended_ms - t->started_ms);
+	if (passed_ms >= MARK_MS)
+		return per_second(t->done - t->mark_done, passed_ms);
+	return t->last_rate > 0 ? t->last_rate : per_second(t->done - t->mark_done, MARK_MS);
 }
 
 bool

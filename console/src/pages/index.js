@@ -5,6 +5,7 @@ import { Connection, Connections } from './connections.jsx';
 import { Definitions } from './definitions.jsx';
 import { Exchange } from './exchange.jsx';
 import { Exchanges } from './exchanges.jsx';
+import { DeadLetters, Letters } from './letters.jsx';
 import { LimitsPage } from './limits.jsx';
 import { NodePage } from './node.jsx';
 import { Overview } from './overview.jsx';
@@ -21,6 +22,7 @@ export const pages = [
 	{ name: 'overview', list: Overview, group: 'node' },
 	{ name: 'node', list: NodePage, group: 'node', may: (s) => s.mayMonitor },
 	{ name: 'queues', list: Queues, detail: Queue, group: 'messages' },
+	{ name: 'dead-letters', list: DeadLetters, detail: Letters, group: 'messages' },
 	{ name: 'exchanges', list: Exchanges, detail: Exchange, group: 'messages' },
 	{ name: 'connections', list: Connections, detail: Connection, group: 'clients' },
 	{ name: 'channels', list: Channels, detail: Channel, group: 'clients' },

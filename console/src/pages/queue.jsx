@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // One queue: how it is, who reads it, what is bound to it, its messages, and what can be done to it.
 import { useState } from 'preact/hooks';
-import { del, get, path, post } from '../api.js';
+import { del, get, path, post, put } from '../api.js';
 import { t } from '../i18n/index.js';
-import { Destroy } from '../lib/dialog.jsx';
+import { Destroy, Dialog } from '../lib/dialog.jsx';
 import { ExchangeLink, queueHref } from '../lib/exchange.jsx';
 import { Form, Select, Text, parseObject, useForm } from '../lib/form.jsx';
 import { bytes, number, rate, time } from '../lib/format.js';
 import { Histories } from '../lib/history.jsx';
 import { usePolled } from '../lib/hooks.js';
+import { Jobs, Move } from '../lib/jobs.jsx';
 import { Message } from '../lib/message.jsx';
 import { Card, Facts, Name, Refused, Tabs, Value } from '../lib/parts.jsx';
 import { Publish } from '../lib/publish.jsx';
 import { Pick } from '../lib/pick.jsx';
 import { Rows } from '../lib/table.jsx';
-import { say } from '../lib/toast.jsx';
+import { attempt, say } from '../lib/toast.jsx';
 import { go, setParams, useRoute } from '../router.js';
 import { consumerColumns } from './channels.jsx';
 import { Features, State } from './queues.jsx';
@@ -53,6 +54,8 @@ const Next = ({ vhost, name }) => (
 );
 
 function About({ queue, vhost, name, again }) {
+	const [moving, setMoving] = useState(false);
+	const [started, setStarted] = useState(0);
 	const stats = queue.message_stats ?? {};
 	const of = (key) => rate(stats[key + '_details']?.rate ?? 0);
 	return (
@@ -84,13 +87,24 @@ function About({ queue, vhost, name, again }) {
 						[t('policy.effective'), <Value of={queue.effective_policy_definition ?? {}} />],
 					]} />
 				</Card>
-				<Card title={t('actions')}><Actions vhost={vhost} name={name} queue={queue} again={again} /></Card>
+				<Card title={t('actions')}><Actions vhost={vhost} name={name} queue={queue} again={again} move={() => setMoving(true)} /></Card>
 			</div>
+			<Jobs vhost={vhost} name={name} started={started} after={again} />
+			{moving && (
+				<Dialog title={t('move')} wide onClose={() => setMoving(false)}>
+					<Move vhost={vhost} name={name} ready={queue.messages_ready} onDone={() => { setMoving(false); setStarted(started + 1); again(); }} />
+				</Dialog>
+			)}
 		</>
 	);
 }
 
-function Actions({ vhost, name, queue, again }) {
+function Actions({ vhost, name, queue, again, move }) {
+	const pause = async () => {
+		const where = 'hermes/queues/' + path(vhost, name) + '/pause', paused = queue.state === 'paused';
+		await attempt(() => (paused ? del(where) : put(where)), t(paused ? 'queue.resumed' : 'queue.paused', { name }));
+		again();
+	};
 	const purge = async () => {
 		await del(path('queues', vhost, name, 'contents'));
 		say(t('queue.purged', { name }));
@@ -103,6 +117,8 @@ function Actions({ vhost, name, queue, again }) {
 	};
 	return (
 		<div class="bar">
+			<button onClick={pause} title={t('queue.pause.what')}>{queue.state === 'paused' ? t('queue.resume') : t('queue.pause')}</button>
+			<button onClick={move}>{t('move')}…</button>
 			<Destroy label={t('queue.purge')} question={t('queue.purge.sure', { n: number(queue.messages_ready) })} name={queue.messages_ready ? name : undefined} run={purge} />
 			<Destroy label={t('queue.delete')} question={t('queue.delete.sure', { n: number(queue.messages), consumers: number(queue.consumers) })} name={name} run={remove} />
 		</div>
