@@ -88,11 +88,31 @@ export const del = async (where) => json(await ask('DELETE', where));
 export const login = (username, password) => ask('POST', 'login', { body: new URLSearchParams({ username, password }) });
 export const logout = () => ask('DELETE', 'hermes/session');
 
-/** Server-sent events of a path: fn(event name, data); returns what ends it. */
+/**
+ * Server-sent events of a path: fn(name, data); returns what ends it. Beside the node's own there are `open`; `lost`, after which
+ * the browser tries again; and `error` with an ApiError: it was refused and is over.
+ */
 export function events(where, fn) {
-	const source = new EventSource('api/' + where);
+	const source = new EventSource('api/' + where), control = new AbortController();
 	for (const name of ['message', 'left-out', 'end'])
-		source.addEventListener(name, (e) => fn(name, e.data ? JSON.parse(e.data) : null));
-	source.onerror = () => fn('error', null);
-	return () => source.close();
+		source.addEventListener(name, (e) => e.data && fn(name, JSON.parse(e.data)));
+	source.onopen = () => fn('open', null);
+	source.onerror = async () => {
+		if (source.readyState !== EventSource.CLOSED) {
+			fn('lost', null);
+			return;
+		}
+		try { // an EventSource does not say why
+			await ask('GET', where, { signal: control.signal, headers: { accept: 'text/event-stream' } });
+			control.abort();
+			fn('error', new ApiError(0, 'the node ended it'));
+		} catch (error) {
+			if (error.name !== 'AbortError')
+				fn('error', error);
+		}
+	};
+	return () => {
+		source.close();
+		control.abort();
+	};
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Without a mouse, and for those who hear the page.
 const PAGES = ['overview', 'node', 'queues', 'dead-letters', 'exchanges', 'exchanges/%2F/amq.topic', 'exchanges/%2F/amq.headers?tab=route', 'exchanges/%2F/amq.topic?tab=bindings',
-	'exchanges/%2F/amq.topic?tab=inbound', 'exchanges/%2F/amq.topic?tab=publish', 'connections', 'channels', 'consumers', 'vhosts', 'vhosts/%2F', 'users', 'users/guest', 'policies', 'limits',
+	'exchanges/%2F/amq.topic?tab=inbound', 'exchanges/%2F/amq.topic?tab=publish', 'exchanges/%2F/amq.topic?tab=live', 'connections', 'channels', 'consumers', 'vhosts', 'vhosts/%2F', 'users', 'users/guest', 'policies', 'limits',
 	'parameters', 'definitions'];
 
 /** What of the page has no name that could be said. */

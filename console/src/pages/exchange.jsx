@@ -11,12 +11,13 @@ import { Badge, Card, Facts, Name, Refused, Tabs, Value } from '../lib/parts.jsx
 import { Pick } from '../lib/pick.jsx';
 import { Publish } from '../lib/publish.jsx';
 import { ServerTable } from '../lib/table.jsx';
+import { Tail } from '../lib/tail.jsx';
 import { say } from '../lib/toast.jsx';
 import { go, setParams, useRoute } from '../router.js';
 import { DEFAULT, ExchangeFeatures, ExchangeLink, isPredeclared, queueHref } from '../lib/exchange.jsx';
 import { Route } from './exchange_route.jsx';
 
-const TABS = ['state', 'route', 'bindings', 'inbound', 'publish'];
+const TABS = ['state', 'route', 'bindings', 'inbound', 'live', 'publish'];
 
 /* Those of another tab's list, but for the tab. */
 const goTab = (tab) => setParams({ tab, page: null, search: null, sort: null, desc: null, key: null });
@@ -36,6 +37,7 @@ export function Exchange({ args: [vhost, inAddress] }) {
 			{x && tab === 'route' && <Route vhost={vhost} exchange={name} type={x.type} />}
 			{x && tab === 'bindings' && <Bindings from vhost={vhost} name={name} type={x.type} />}
 			{x && tab === 'inbound' && <Bindings vhost={vhost} name={name} type={x.type} />}
+			{x && tab === 'live' && <Tail what="exchange" vhost={vhost} name={inAddress} />}
 			{x && tab === 'publish' && <Card title={t('publish.exchange')}><Publish vhost={vhost} exchange={name} after={again} /></Card>}
 		</>
 	);

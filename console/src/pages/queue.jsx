@@ -15,6 +15,7 @@ import { Card, Facts, Name, Refused, Tabs, Value } from '../lib/parts.jsx';
 import { Publish } from '../lib/publish.jsx';
 import { Pick } from '../lib/pick.jsx';
 import { Rows } from '../lib/table.jsx';
+import { Tail } from '../lib/tail.jsx';
 import { attempt, say } from '../lib/toast.jsx';
 import { go, setParams, useRoute } from '../router.js';
 import { consumerColumns } from './channels.jsx';
@@ -29,7 +30,7 @@ export function Queue({ args: [vhost, name] }) {
 	const { params } = useRoute();
 	const { data, error, again } = usePolled((signal) => load(vhost, name, signal), [vhost, name]);
 	const tab = params.tab ?? 'state';
-	const tabs = ['state', 'consumers', 'bindings', 'messages', 'publish'];
+	const tabs = ['state', 'consumers', 'bindings', 'messages', 'live', 'publish'];
 	return (
 		<>
 			<h1>{t('queue')} <Name>{name}</Name> <small class="muted"><bdi>{vhost}</bdi></small></h1>
@@ -40,6 +41,7 @@ export function Queue({ args: [vhost, name] }) {
 			{data && tab === 'consumers' && <Consumers consumers={data.queue.consumer_details ?? []} />}
 			{data && tab === 'bindings' && <Bindings bindings={data.bindings} vhost={vhost} name={name} again={again} />}
 			{data && tab === 'messages' && <Get vhost={vhost} name={name} after={again} />}
+			{data && tab === 'live' && <Tail what="queue" vhost={vhost} name={name} />}
 			{data && tab === 'publish' && <Card title={t('publish.queue')}><Publish vhost={vhost} exchange="" routingKey={name} after={again} /></Card>}
 		</>
 	);
