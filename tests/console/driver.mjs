@@ -2,7 +2,7 @@
 // Runs the tests of pages_*.mjs in one Chromium, as conftest.py asks for them, a line of JSON each way:
 //
 //	node driver.mjs --list				prints [["file", "name"], ...]
-//	node driver.mjs MODULES SHOTS			reads {"file", "name", "url", "user", "password"}, writes {"error": null}
+//	node driver.mjs MODULES SHOTS			reads {"file", "name", "url", "user", "password"}, writes {"error": null, "value": what it returned}
 //
 // A test gets { page, open, url, api, shot, expect }: open('queues', '/') goes to a page and waits for it.
 import { readdirSync } from 'node:fs';
@@ -12,13 +12,13 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
 const here = dirname(fileURLToPath(import.meta.url));
-const files = readdirSync(here).filter((f) => /^pages_.*\.mjs$/.test(f)).sort();
+const files = readdirSync(here).filter((f) => /^(pages|speed)_.*\.mjs$/.test(f)).sort();
 const tests = {};
 for (const f of files)
 	tests[f] = (await import(join(here, f))).tests;
 
 if (process.argv[2] === '--list') {
-	console.log(JSON.stringify(files.flatMap((f) => Object.keys(tests[f]).map((name) => [f, name]))));
+	console.log(JSON.stringify(files.filter((f) => f.startsWith('pages_')).flatMap((f) => Object.keys(tests[f]).map((name) => [f, name]))));
 	process.exit(0);
 }
 
@@ -87,18 +87,18 @@ async function run(order) {
 		},
 	};
 	try {
-		await tests[order.file][order.name](tools);
+		const value = await tests[order.file][order.name](tools);
 		if (wrong.length || outside.length)
 			throw new Error(`the browser complained: ${[...wrong, ...outside].join('; ')}`);
-		return null;
+		return { error: null, value };
 	} catch (e) {
 		await page.screenshot({ path: join(shots, `failed-${order.name.replace(/\W+/g, '-')}.png`) }).catch(() => {});
-		return String(e.stack ?? e);
+		return { error: String(e.stack ?? e) };
 	} finally {
 		await context.close();
 	}
 }
 
 for await (const line of createInterface({ input: process.stdin }))
-	console.log(JSON.stringify({ error: await run(JSON.parse(line)) }));
+	console.log(JSON.stringify(await run(JSON.parse(line))));
 await browser.close();

@@ -23,9 +23,13 @@ class Browser:
                                         stdout=subprocess.PIPE, text=True, env=dict(os.environ, CONSOLE_SLOW=str(SLOW)))
 
     def run(self, **order):
+        """What was wrong, or None."""
+        return self.ask(**order)["error"]
+
+    def ask(self, **order):
         self.process.stdin.write(json.dumps(order) + "\n")
         self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())["error"]
+        return json.loads(self.process.stdout.readline())
 
     def close(self):
         self.process.stdin.close()
