@@ -4,8 +4,8 @@ import { useState } from 'preact/hooks';
 import { del, get, path, post, put } from '../api.js';
 import { t } from '../i18n/index.js';
 import { Destroy, Dialog } from '../lib/dialog.jsx';
-import { ExchangeLink, queueHref } from '../lib/exchange.jsx';
-import { Form, Select, Text, parseObject, useForm } from '../lib/form.jsx';
+import { queueHref } from '../lib/exchange.jsx';
+import { Form, Select, Text, useForm } from '../lib/form.jsx';
 import { bytes, number, rate, time } from '../lib/format.js';
 import { Histories } from '../lib/history.jsx';
 import { usePolled } from '../lib/hooks.js';
@@ -13,17 +13,18 @@ import { Jobs, Move } from '../lib/jobs.jsx';
 import { Message } from '../lib/message.jsx';
 import { Card, Facts, Name, Refused, Tabs, Value } from '../lib/parts.jsx';
 import { Publish } from '../lib/publish.jsx';
-import { Pick } from '../lib/pick.jsx';
 import { Rows } from '../lib/table.jsx';
 import { Tail } from '../lib/tail.jsx';
 import { attempt, say } from '../lib/toast.jsx';
 import { go, setParams, useRoute } from '../router.js';
+import { QueueBindings } from './bindings.jsx';
 import { consumerColumns } from './channels.jsx';
 import { Features, State } from './queues.jsx';
 
 const load = async (vhost, name, signal) => {
-	const [queue, bindings] = await Promise.all([get(path('queues', vhost, name), { signal }), get(path('queues', vhost, name, 'bindings'), { signal })]);
-	return { queue, bindings };
+	const where = path('queues', vhost, name);
+	const [queue, bound] = await Promise.all([get(where, { signal }), get(where + '/bindings?page=1&page_size=1&pagination=true&columns=source', { signal })]);
+	return { queue, bindings: bound.total_count };
 };
 
 export function Queue({ args: [vhost, name] }) {
@@ -35,11 +36,11 @@ export function Queue({ args: [vhost, name] }) {
 		<>
 			<h1>{t('queue')} <Name>{name}</Name> <small class="muted"><bdi>{vhost}</bdi></small></h1>
 			<Refused error={error} />
-			<Tabs choices={tabs.map((k) => [k, t('queue.tab.' + k)])} value={tab} onChange={(k) => setParams({ tab: k })} />
+			<Tabs choices={tabs.map((k) => [k, t('queue.tab.' + k)])} value={tab} onChange={(k) => setParams({ tab: k, page: null, search: null, sort: null, desc: null })} />
 			{data && tab === 'state' && isNew(data) && <Next vhost={vhost} name={name} />}
 			{data && tab === 'state' && <About queue={data.queue} vhost={vhost} name={name} again={again} />}
 			{data && tab === 'consumers' && <Consumers consumers={data.queue.consumer_details ?? []} />}
-			{data && tab === 'bindings' && <Bindings bindings={data.bindings} vhost={vhost} name={name} again={again} />}
+			{data && tab === 'bindings' && <QueueBindings vhost={vhost} name={name} />}
 			{data && tab === 'messages' && <Get vhost={vhost} name={name} after={again} />}
 			{data && tab === 'live' && <Tail what="queue" vhost={vhost} name={name} />}
 			{data && tab === 'publish' && <Card title={t('publish.queue')}><Publish vhost={vhost} exchange="" routingKey={name} after={again} /></Card>}
@@ -48,7 +49,7 @@ export function Queue({ args: [vhost, name] }) {
 }
 
 /* Nothing has happened to it yet: only the default exchange leads to it. */
-const isNew = ({ queue, bindings }) => bindings.length <= 1 && !queue.messages && !queue.consumers;
+const isNew = ({ queue, bindings }) => bindings <= 1 && !queue.messages && !queue.consumers;
 
 const Next = ({ vhost, name }) => (
 	<p class="hint">{t('queue.next')} <a href={queueHref(vhost, name, 'bindings')}>{t('queue.next.bind')}</a>{' · '}
@@ -132,45 +133,6 @@ const columnsHere = () => consumerColumns().filter((c) => c.key !== 'queue').map
 
 const Consumers = ({ consumers }) => <Rows columns={columnsHere()} rows={consumers} empty={t('queue.no_consumers')} label={t('page.consumers')}
 	rowKey={(c) => (c.channel_details?.name ?? '') + c.consumer_tag} />;
-
-function Bindings({ bindings, vhost, name, again }) {
-	const unbind = (b) => async () => {
-		await del(path('bindings', vhost, 'e', b.source, 'q', name, b.properties_key));
-		again();
-	};
-	const columns = [
-		{ key: 'source', title: t('exchange'), cell: (b) => <ExchangeLink vhost={vhost} name={b.source} /> },
-		{ key: 'routing_key', title: t('routing_key'), cell: (b) => <Name>{b.routing_key}</Name> },
-		{ key: 'arguments', title: t('arguments'), cell: (b) => <Value of={b.arguments} /> },
-		{ key: 'do', title: '', cell: (b) => b.source !== '' && <Destroy small label={t('unbind')} question={t('unbind.sure')} run={unbind(b)} /> },
-	];
-	return (
-		<>
-			<Rows columns={columns} rows={bindings} label={t('queue.tab.bindings')} rowKey={(b) => b.source + '\n' + b.properties_key} />
-			<Card title={t('bind')}><Bind vhost={vhost} name={name} again={again} /></Card>
-		</>
-	);
-}
-
-function Bind({ vhost, name, again }) {
-	const form = useForm({ source: '', key: '', args: '' });
-	const submit = async () => {
-		await post(path('bindings', vhost, 'e', form.values.source, 'q', name), { routing_key: form.values.key,
-			arguments: parseObject(form.values.args, t('arguments')) });
-		say(t('bound'));
-		form.reset();
-		again();
-	};
-	return (
-		<Form submit={submit} label={t('bind')}>
-			<div class="fields">
-				<Pick form={form} name="source" label={t('exchange')} where={path('exchanges', vhost)} required />
-				<Text form={form} name="key" label={t('routing_key')} />
-				<Text form={form} name="args" label={t('arguments')} hint='{"x-match": "all"}' />
-			</div>
-		</Form>
-	);
-}
 
 const MODES = ['ack_requeue_true', 'ack_requeue_false', 'reject_requeue_true', 'reject_requeue_false'];
 
