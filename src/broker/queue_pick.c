@@ -5,6 +5,9 @@
 
 #include "broker/queue_priv.h"
 
+/* Blocks, and entries, gone through or moved for a unit of broker->work. */
+enum { BLOCKS_WORK = 8, ENTRIES_WORK = 64 };
+
 enum where { IN_RETURNED, IN_FRONT, IN_BACK };
 
 struct place {
@@ -46,12 +49,14 @@ find_returned(struct strand *s, uint64_t seq, struct place *out)
 }
 
 static bool
-find_in_blocks(struct entry_block *k, uint64_t seq, struct place *out)
+find_in_blocks(struct broker *b, struct entry_block *k, uint64_t seq, struct place *out)
 {
-	uint32_t low, high;
+	uint32_t low, high, n = 0;
 
 	out->before = NULL;
 	for (; k != NULL; out->before = k, k = k->next) {
+		if (++n % BLOCKS_WORK == 0)
+			b->work++;
 		if (k->head == k->tail || seq_of(&k->e[k->tail - 1]) < seq)
 			continue;
 		low = k->head;
@@ -77,10 +82,10 @@ find(struct strand *s, uint64_t seq, struct place *out)
 	if (find_returned(s, seq, out))
 		return true;
 	out->where = IN_FRONT;
-	if (find_in_blocks(s->head, seq, out))
+	if (find_in_blocks(s->queue->broker, s->head, seq, out))
 		return true;
 	out->where = IN_BACK;
-	return find_in_blocks(s->back_head, seq, out);
+	return find_in_blocks(s->queue->broker, s->back_head, seq, out);
 }
 
 const struct entry *
@@ -116,6 +121,7 @@ take_returned_at(struct strand *s, uint32_t at)
 		k->head++;
 	} else {
 		memmove(&k->e[at], &k->e[at + 1], (k->tail - at - 1) * sizeof k->e[0]);
+		s->queue->broker->work += (k->tail - at - 1) / ENTRIES_WORK;
 		k->tail--;
 	}
 	if (!s->is_fifo)

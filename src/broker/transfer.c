@@ -21,9 +21,12 @@
 enum {
 	RUN_MESSAGES = 256,  /* a call of transfers_run() */
 	RUN_BYTES = 1 << 20, /* copied, or gone through */
-	BATCH = 64,          /* of one job before the next has its turn */
-	WAIT_MS = 20,        /* for a disk, or memory, that is short */
-	BURST_MS = 100,      /* of its rate that a job may catch up with */
+	BATCH = 64, /* of one job before the next has its turn; less where each costs much */
+	BATCH_COST = RUN_BYTES / 4,
+	WORK_COST = 256, /* bytes for a unit of broker->work */
+	FIND_WORK = 512, /* for chosen ones that stand deep in a long queue */
+	WAIT_MS = 20,    /* for a disk, or memory, that is short */
+	BURST_MS = 100,  /* of its rate that a job may catch up with */
 	KEEP_MS = 60 * 60 * 1000,
 	MARK_MS = 1000
 };
@@ -285,6 +288,7 @@ make(const struct transfer_spec *spec)
 	t->rate = spec->rate;
 	t->started_ms = t->credit_ms = t->mark_ms = b->now_ms;
 	t->credit_us = 1000000;
+	t->batch = BATCH;
 	t->epoch = b->permission_epoch;
 	TAILQ_INSERT_HEAD(&all->running, t, link);
 	all->runs++;
@@ -406,17 +410,21 @@ wait_for(struct transfer *t, uint64_t ms, bool is_gated)
 	return false;
 }
 
-/* The next ones, at most max. */
+/* Of those that were chosen, as far as a slice goes. GOT: perhaps none, but there are more. */
 static enum walk_result
-next_ones(struct transfer *t, struct queue *q, struct entry *e, unsigned max, unsigned *n)
+next_chosen(struct transfer *t, struct queue *q, struct entry *e, unsigned max, unsigned *n)
 {
-	*n = 0;
-	if (t->chosen == NULL)
-		return walk_next(&t->walk, q, e, max, n);
-	while (t->chosen_at < t->chosen_count && *n < max) {
-		const struct letter_id *id = &t->chosen[t->chosen_at];
-		enum walk_result found = walk_find(&t->walk, q, id->priority, id->seq, &e[*n]);
+	uint64_t before = q->broker->work;
 
+	for (unsigned looked = 0; looked < BATCH && *n < max; looked++) {
+		const struct letter_id *id = &t->chosen[t->chosen_at];
+		enum walk_result found;
+
+		if (t->chosen_at == t->chosen_count)
+			return *n > 0 ? WALK_GOT : WALK_END;
+		if (q->broker->work - before > FIND_WORK)
+			break;
+		found = walk_find(&t->walk, q, id->priority, id->seq, &e[*n]);
 		if (found == WALK_LATER)
 			return *n > 0 ? WALK_GOT : WALK_LATER;
 		t->chosen_at++;
@@ -425,7 +433,7 @@ next_ones(struct transfer *t, struct queue *q, struct entry *e, unsigned max, un
 		else
 			stays(t, TRANSFER_GONE);
 	}
-	return *n > 0 ? WALK_GOT : WALK_END;
+	return WALK_GOT;
 }
 
 static void
@@ -445,42 +453,64 @@ send_one(struct transfer *t, const struct parts *p, const struct entry *e, uint6
 	}
 }
 
+static unsigned
+batch_size(const struct transfer *t, uint64_t max, unsigned left)
+{
+	if (max > t->most - t->done)
+		max = t->most - t->done;
+	if (max > t->batch)
+		max = t->batch;
+	return max < left ? (unsigned)max : left;
+}
+
+static void
+send_batch(struct transfer *t, const struct parts *p, struct entry *e, unsigned n, uint64_t *bytes)
+{
+	uint64_t work, cost = 1;
+
+	for (unsigned i = 0; i < n; i++) {
+		send_one(t, p, &e[i], &work);
+		msg_unref(&e[i].m);
+		cost += work;
+	}
+	t->batch = BATCH;
+	if (cost > BATCH_COST)
+		t->batch = n * (uint64_t)BATCH_COST > cost
+		               ? (unsigned)(n * (uint64_t)BATCH_COST / cost)
+		               : 1;
+	*bytes -= cost < *bytes ? cost : *bytes;
+}
+
 /* True: it may go on at once. */
 static bool
 run_batch(struct transfer *t, unsigned *left, uint64_t *bytes)
 {
-	uint64_t max = allowed(t), work;
+	uint64_t before = t->broker->work, may = allowed(t), looked;
+	enum walk_result found = WALK_END;
 	struct entry e[BATCH];
-	enum walk_result found;
 	struct parts p;
-	unsigned n, i;
+	unsigned max, n = 0;
 
 	if (is_held(t->broker))
 		return wait_for(t, WAIT_MS, true);
-	if (max == 0)
+	if (may == 0)
 		return wait_for(t, (1000000 - t->credit_us) / (t->rate * 1000) + 1, true);
 	if (!gather(t, &p))
 		return false;
-	if (max > t->most - t->done)
-		max = t->most - t->done;
-	if (max > BATCH)
-		max = BATCH;
-	if (max > *left)
-		max = *left;
-	found = max == 0 ? WALK_END : next_ones(t, p.q, e, (unsigned)max, &n);
+	max = batch_size(t, may, *left);
+	if (max > 0)
+		found = t->chosen != NULL ? next_chosen(t, p.q, e, max, &n)
+		                          : walk_next(&t->walk, p.q, e, max, &n);
+	looked = (t->broker->work - before) * WORK_COST;
+	*bytes -= looked < *bytes ? looked : *bytes;
+	if (found ==
+	    WALK_LATER) /* a worker's end makes a turn, but not that of memory being short */
+		return wait_for(t, WAIT_MS, false);
 	if (found == WALK_END) {
 		end(t, TRANSFER_DONE, NULL);
 		return false;
 	}
-	if (found ==
-	    WALK_LATER) /* the worker's end makes a turn, but not that of memory being short */
-		return wait_for(t, WAIT_MS, false);
-	for (i = 0; i < n; i++) {
-		/* One that does nothing may have ended the queue of another: never its own, while it is in it. */
-		send_one(t, &p, &e[i], &work);
-		msg_unref(&e[i].m);
-		*bytes -= work < *bytes ? work : *bytes;
-	}
+	send_batch(t, &p, e, n, bytes);
 	*left -= n < *left ? n : *left;
 	return true;
 }

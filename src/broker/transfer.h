@@ -70,6 +70,7 @@ struct transfer {
 	unsigned reasons;
 	/* transfer.c's */
 	struct walk walk;
+	unsigned batch;	/* so many are taken at once */
 	uint64_t credit_us, credit_ms;
 	uint64_t due_ms; /* there has to be a turn for it then; 0: it goes on at once */
 	bool is_gated;	 /* and nothing is done before */

@@ -9,12 +9,12 @@
 #include "broker/queue_priv.h"
 #include "store/store.h"
 
-enum { BYTES_MAX = 1 << 20 };
+enum { BYTES_MAX = 1 << 20, BLOCKS_WORK = 8, ENTRIES_WORK = 64 /* for a unit of broker->work */ };
 
 struct basket {
 	struct entry *out;
 	unsigned n, max;
-	uint64_t bytes;
+	uint64_t bytes, passed; /* passed: blocks */
 };
 
 static inline uint64_t
@@ -77,6 +77,8 @@ see_returned(struct walk *w, struct strand *s, struct basket *b)
 	uint32_t n = strand_sort_returned(s);
 	const struct entry_block *k = s->returned;
 
+	b->passed += n / ENTRIES_WORK * BLOCKS_WORK;
+
 	if (s->is_fifo) {
 		for (; w->passed < n && !is_full(b); w->passed++)
 			put(b, &k->e[k->head + w->passed]);
@@ -97,6 +99,7 @@ static void
 see_blocks(struct walk *w, const struct entry_block *k, struct basket *b)
 {
 	for (; k != NULL && !is_full(b); k = k->next) {
+		b->passed++;
 		if (k->head == k->tail || seq_of(&k->e[k->tail - 1]) <= w->after)
 			continue;
 		for (uint32_t i = k->head; i < k->tail && !is_full(b); i++) {
@@ -198,6 +201,7 @@ walk_next(struct walk *w, struct queue *q, struct entry *out, unsigned max, unsi
 			found = see_strand(w, s, &b);
 	} while (found == WALK_END && next_strand(w, q));
 	*n = b.n;
+	q->broker->work += b.passed / BLOCKS_WORK;
 	return found;
 }
 

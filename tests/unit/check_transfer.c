@@ -363,6 +363,41 @@ START_TEST(what_cannot_go_stays)
 }
 END_TEST
 
+/* Deep in a long queue each costs much: a slice does few of them. */
+START_TEST(chosen_ones_deep_in_memory)
+{
+	enum { LONG = 400000, CHOSEN = 40 };
+	struct letter_id *id = xcalloc(CHOSEN + 500, sizeof *id);
+	struct queue *from = node_queue(&n, "q", false);
+	struct transfer *t;
+	uint64_t most = 0;
+
+	for (uint64_t i = 1; i <= LONG; i++)
+		queue_publish(from, world_msg(i, 8), 0);
+	for (uint64_t i = 0; i < CHOSEN; i++)
+		id[i].seq = LONG - i * 10;
+	for (uint64_t i = 0; i < 500; i++)
+		id[CHOSEN + i].seq = LONG + 1000 + i;
+	t = start((struct transfer_spec){ .kind = TRANSFER_REPLAY,
+	    .queue = from,
+	    .chosen = id,
+	    .chosen_count = CHOSEN + 500,
+	    .most = UINT64_MAX });
+	while (t->state == TRANSFER_RUNNING) {
+		uint64_t before = n.w.broker->work;
+
+		(void)transfers_run(n.w.broker);
+		before = n.w.broker->work - before;
+		most = before > most ? before : most;
+	}
+	ck_assert_int_eq(t->state, TRANSFER_DONE);
+	ck_assert_uint_eq(t->failed, CHOSEN + 500);
+	ck_assert_uint_eq(t->reasons, 2);
+	ck_assert_uint_le(most, 6000); /* units of 8 blocks */
+	ck_assert_uint_eq(from->ready, LONG);
+}
+END_TEST
+
 START_TEST(refused_at_once)
 {
 	struct queue *q = node_queue(&n, "q", true);
@@ -413,6 +448,7 @@ main(void)
 	tcase_add_test(t, at_a_rate);
 	tcase_add_loop_test(t, ends_with_what_it_needs, 0, 2);
 	tcase_add_test(t, what_cannot_go_stays);
+	tcase_add_test(t, chosen_ones_deep_in_memory);
 	tcase_add_test(t, refused_at_once);
 	suite_add_tcase(s, t);
 	srunner_run_all(r, CK_ENV);
