@@ -112,7 +112,7 @@ tail_counters(const struct mgmt *m)
 
 	tap_stats(m->broker, &s);
 	return json_pack("{s:I, s:i, s:I, s:I, s:I, s:I}", "open", (json_int_t)s.open, "open_max",
-	    TAPS_MAX, "made", (json_int_t)s.made, "refused", (json_int_t)s.refused, "messages",
+	    (int)m->cfg->tails, "made", (json_int_t)s.made, "refused", (json_int_t)s.refused, "messages",
 	    (json_int_t)s.messages, "left_out", (json_int_t)s.left_out);
 }
 

@@ -299,12 +299,16 @@ static struct tap *
 open_tap(struct request *r, const struct tap_spec *spec)
 {
 	struct mgmt *m = r->m;
+	struct tap_stats *s = &m->broker->tap.stats;
 	const struct tail *t;
 	unsigned own = 0;
 
 	TAILQ_FOREACH (t, &m->tails.all, link)
 		own += t->user == r->user;
-	return own < TAILS_OF_USER ? tap_new(m->broker, spec) : NULL;
+	if (own < TAILS_OF_USER && s->open < m->cfg->tails)
+		return tap_new(m->broker, spec);
+	s->refused++;
+	return NULL;
 }
 
 static void

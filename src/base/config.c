@@ -157,6 +157,9 @@ const struct cfg_key cfg_keys[] = {
 	    .text = "Consumers of the node; 0: no limit." },
 	{ CFG("limits.queues", queues), NUMBER, .def = "0", .max = UINT32_MAX,
 	    .text = "Queues of the node; 0: no limit." },
+	{ CFG("limits.tails", tails), NUMBER, .def = "32", .max = 128, .flags = CFG_RELOAD,
+	    .text = "Exchanges and queues that may be watched at a time over HTTP "
+	            "(/api/hermes/tail), 256 KiB each; 0: none." },
 	{ CFG("tcp.nodelay", tcp_nodelay), .def = "true",
 	    .text = "TCP_NODELAY on accepted connections." },
 	{ CFG("tcp.keepalive", tcp_keepalive), .def = "true",

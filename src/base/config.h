@@ -47,7 +47,7 @@ struct config {
 	uint32_t memory_spill, memory_deduplication;	/* percent of it */
 	uint64_t disk_min_free;		/* bytes, or CONFIG_SHARE + percent of the disk */
 	/* limits */
-	uint32_t frame_max, heartbeat_s, unacknowledged, quorum_delivery_limit, consumers, queues;
+	uint32_t frame_max, heartbeat_s, unacknowledged, quorum_delivery_limit, consumers, queues, tails;
 	uint16_t channel_max;
 	uint32_t connections;		/* 0: auto, what the descriptor limit allows less a reserve */
 	uint64_t message_size, output, output_max, content_in_flight;

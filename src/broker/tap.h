@@ -24,7 +24,7 @@ struct tap;
 LIST_HEAD(tap_list, tap);
 
 enum {
-	TAPS_MAX = 32,
+	TAPS_MAX = 128,	/* limits.tails is less, or as many */
 	TAP_BYTES = 256 << 10,	/* of what nobody has taken out yet, for each of them */
 	TAP_BODY_MAX = 64 << 10,
 	TAP_RATE_MAX = 1000

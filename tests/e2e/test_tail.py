@@ -296,13 +296,25 @@ def test_so_many_at_a_time(chan, node, tail, api):
     assert [t.message()["payload"] for t in open_] == ["x"] * 8
 
 
-def test_a_node_stops_under_a_tail(tmp_path):
-    node = Node(tmp_path).start()
+def test_what_the_client_sends_meanwhile_is_no_request(chan, tail, api):
+    chan.declare("chatty")
+    watcher = tail("%2F/queue/chatty")
+    watcher.sock.sendall(b"GET /api/overview HTTP/1.1\r\nHost: x\r\n\r\n" * 100 + b"\0\r\n" * 10000)
+    chan.publish("", "chatty", b"x")
+    with contextlib.suppress(EOFError, ConnectionError):
+        assert watcher.message()["payload"] == "x"
+    assert api.get("overview")["node"]
+
+
+def test_a_node_stops_under_a_tail_and_may_have_none(tmp_path):
+    node = Node(tmp_path, "limits: {tails: 1}\n").start()
     try:
         node.raw().channel().declare("q")
         node.abort_conns()
         watcher = Tail(node, "%2F/queue/q")
         assert watcher.status == 200
+        assert Tail(node, "%2F/queue/q").status == 503
+        assert tails(Api(node))["refused"] == 1
         node.stop()
     finally:
         node.kill()
