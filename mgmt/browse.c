@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A walk (broker/walk.h) for each request: what is in memory is there at once, what lies on disk is read by workers. Only
+ * A walk (broker/peek.h) for each request: what is in memory is there at once, what lies on disk is read by workers. Only
  * messages are kept meanwhile, which never change; a long answer is written by a worker. */
 #include "mgmt/browse.h"
 
@@ -17,7 +17,7 @@
 #include "broker/queue.h"
 #include "broker/table.h"
 #include "broker/vhost.h"
-#include "broker/walk.h"
+#include "broker/peek.h"
 #include "mgmt/acting.h"
 #include "mgmt/json_out.h"
 #include "mgmt/letters.h"
@@ -61,7 +61,7 @@ struct browse {
 	uint64_t vhost_id, queue_id;
 	char *vhost; /* owned */
 	uint64_t count, until_ms;
-	struct walk walk;
+	struct peek peek;
 	struct answer *answer; /* owned until it is written */
 };
 
@@ -182,7 +182,7 @@ send_answer(struct request_job *job)
 static void
 browse_free(struct browse *w)
 {
-	walk_fini(&w->walk);
+	peek_fini(&w->peek);
 	if (w->answer != NULL)
 		answer_free(w->answer);
 	free(w->vhost);
@@ -232,7 +232,7 @@ keep(struct browse *w, const struct entry *e)
 	struct answer *a = w->answer;
 	uint64_t body = e->m->body_size, shown = body < a->form.truncate ? body : a->form.truncate;
 
-	a->seen[a->n++] = (struct looked){ *e, w->walk.priority };
+	a->seen[a->n++] = (struct looked){ *e, w->peek.priority };
 	a->bytes += MESSAGE_COST + e->m->meta_len + shown;
 	a->held += body;
 }
@@ -249,14 +249,14 @@ look_at_some(struct browse *w)
 
 	while (q != NULL && !is_full(w)) {
 		uint64_t left = w->count - w->answer->n;
-		enum walk_result found =
-		    walk_next(&w->walk, q, e, left < BATCH ? (unsigned)left : BATCH, &n);
+		enum peek_result found =
+		    peek_next(&w->peek, q, e, left < BATCH ? (unsigned)left : BATCH, &n);
 
 		for (unsigned i = 0; i < n; i++)
 			keep(w, &e[i]);
-		if (found == WALK_END)
+		if (found == PEEK_END)
 			return STEP_DONE;
-		if (found == WALK_LATER)
+		if (found == PEEK_LATER)
 			return w->r->m->broker->now_ms >= w->until_ms ? STEP_DONE : STEP_LATER;
 		if (clock_mono_us() >= until_us && !is_full(w))
 			return STEP_MORE;
@@ -333,7 +333,7 @@ start(struct request *r, struct queue *q, bool deaths, uint64_t count, uint64_t 
 	a->ready = q->ready;
 	a->deaths = deaths;
 	a->form.truncate = shown;
-	walk_skip(&w->walk, q, offset);
+	peek_skip(&w->peek, q, offset);
 	if (look_at_some(w) == STEP_DONE) {
 		finish(w);
 		return;

@@ -85,7 +85,7 @@ transfer_free(struct transfer *t)
 		TAILQ_REMOVE(&all->ended, t, link);
 	}
 	all->count--;
-	walk_fini(&t->walk);
+	peek_fini(&t->peek);
 	free(t->chosen);
 	free(t->user.p);
 	free(t->vhost.p);
@@ -109,7 +109,7 @@ end(struct transfer *t, enum transfer_state state, const char *why)
 	if (why != NULL)
 		(void)snprintf(t->why, sizeof t->why, "%s", why);
 	TAILQ_INSERT_HEAD(&all->ended, t, link);
-	walk_fini(&t->walk);
+	peek_fini(&t->peek);
 	free(t->chosen);
 	t->chosen = NULL;
 	log_info(
@@ -411,29 +411,29 @@ wait_for(struct transfer *t, uint64_t ms, bool is_gated)
 }
 
 /* Of those that were chosen, as far as a slice goes. GOT: perhaps none, but there are more. */
-static enum walk_result
+static enum peek_result
 next_chosen(struct transfer *t, struct queue *q, struct entry *e, unsigned max, unsigned *n)
 {
 	uint64_t before = q->broker->work;
 
 	for (unsigned looked = 0; looked < BATCH && *n < max; looked++) {
 		const struct letter_id *id = &t->chosen[t->chosen_at];
-		enum walk_result found;
+		enum peek_result found;
 
 		if (t->chosen_at == t->chosen_count)
-			return *n > 0 ? WALK_GOT : WALK_END;
+			return *n > 0 ? PEEK_GOT : PEEK_END;
 		if (q->broker->work - before > FIND_WORK)
 			break;
-		found = walk_find(&t->walk, q, id->priority, id->seq, &e[*n]);
-		if (found == WALK_LATER)
-			return *n > 0 ? WALK_GOT : WALK_LATER;
+		found = peek_find(&t->peek, q, id->priority, id->seq, &e[*n]);
+		if (found == PEEK_LATER)
+			return *n > 0 ? PEEK_GOT : PEEK_LATER;
 		t->chosen_at++;
-		if (found == WALK_GOT)
+		if (found == PEEK_GOT)
 			++*n;
 		else
 			stays(t, TRANSFER_GONE);
 	}
-	return WALK_GOT;
+	return PEEK_GOT;
 }
 
 static void
@@ -486,7 +486,7 @@ static bool
 run_batch(struct transfer *t, unsigned *left, uint64_t *bytes)
 {
 	uint64_t before = t->broker->work, may = allowed(t), looked;
-	enum walk_result found = WALK_END;
+	enum peek_result found = PEEK_END;
 	struct entry e[BATCH];
 	struct parts p;
 	unsigned max, n = 0;
@@ -500,13 +500,13 @@ run_batch(struct transfer *t, unsigned *left, uint64_t *bytes)
 	max = batch_size(t, may, *left);
 	if (max > 0)
 		found = t->chosen != NULL ? next_chosen(t, p.q, e, max, &n)
-		                          : walk_next(&t->walk, p.q, e, max, &n);
+		                          : peek_next(&t->peek, p.q, e, max, &n);
 	looked = (t->broker->work - before) * WORK_COST;
 	*bytes -= looked < *bytes ? looked : *bytes;
 	if (found ==
-	    WALK_LATER) /* a worker's end makes a turn, but not that of memory being short */
+	    PEEK_LATER) /* a worker's end makes a turn, but not that of memory being short */
 		return wait_for(t, WAIT_MS, false);
-	if (found == WALK_END) {
+	if (found == PEEK_END) {
 		end(t, TRANSFER_DONE, NULL);
 		return false;
 	}

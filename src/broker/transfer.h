@@ -15,7 +15,7 @@
 #include "base/attr.h"
 #include "base/bytes.h"
 #include "broker/error.h"
-#include "broker/walk.h"
+#include "broker/peek.h"
 
 struct broker;
 struct queue;
@@ -69,7 +69,7 @@ struct transfer {
 	} reason[TRANSFER_REASONS];
 	unsigned reasons;
 	/* transfer.c's */
-	struct walk walk;
+	struct peek peek;
 	unsigned batch;	/* so many are taken at once */
 	uint64_t credit_us, credit_ms;
 	uint64_t due_ms; /* there has to be a turn for it then; 0: it goes on at once */
@@ -105,7 +105,7 @@ bool transfers_run(struct broker *b);
 /* They go, whatever their state; before the store does. */
 void transfers_stop(struct broker *b);
 
-/* transfer_send.c: one message, seen by walk.h. NULL: it was sent, or TRANSFER_GONE: it is not in the queue any more; else why
+/* transfer_send.c: one message, seen by peek.h. NULL: it was sent, or TRANSFER_GONE: it is not in the queue any more; else why
  * it stays. *work: what it cost, in copied bytes. u: who does it, borrowed. */
 extern const char TRANSFER_GONE[];
 const char *transfer_send(struct transfer *t, struct queue *q, struct user *u, const struct entry *e, uint64_t *work);

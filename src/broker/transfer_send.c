@@ -217,7 +217,7 @@ send_routed(struct transfer *t, struct queue *q, const struct entry *e, struct m
 		msg_unref(&m);
 		return why;
 	}
-	walk_takes(&t->walk, q, e);
+	peek_takes(&t->peek, q, e);
 	return step(q, e, m, route, due_ms, to);
 }
 

@@ -5,7 +5,7 @@
 
 #include "broker/binding.h"
 #include "broker/transfer.h"
-#include "broker/walk.h"
+#include "broker/peek.h"
 #include "tests/unit/persist_peer.h"
 
 enum { MANY = 12000 };
@@ -56,23 +56,23 @@ long_queue(bool durable)
 
 /* The next one of the walk; 0: there is none. */
 static uint64_t
-next(struct walk *w, struct queue *q, struct entry *e)
+next(struct peek *w, struct queue *q, struct entry *e)
 {
-	enum walk_result found;
+	enum peek_result found;
 	unsigned count;
 
-	for (int i = 0; (found = walk_next(w, q, e, 1, &count)) == WALK_LATER; i++) {
+	for (int i = 0; (found = peek_next(w, q, e, 1, &count)) == PEEK_LATER; i++) {
 		ck_assert_int_lt(i, 1000);
 		(void)node_turn(&n);
 	}
-	if (found == WALK_END)
+	if (found == PEEK_END)
 		return 0;
 	ck_assert_uint_eq(count, 1);
 	return msg_number(e->m);
 }
 
 static uint64_t
-see(struct walk *w, struct queue *q)
+see(struct peek *w, struct queue *q)
 {
 	struct entry e;
 	uint64_t number = next(w, q, &e);
@@ -82,25 +82,25 @@ see(struct walk *w, struct queue *q)
 	return number;
 }
 
-START_TEST(a_walk_sees_all)
+START_TEST(a_peek_sees_all)
 {
 	static const uint64_t skips[] = { 0, 1, 19, 20, 21, 1000, 3000, 9999, MANY - 1, MANY,
 		MANY + 5 };
 	struct queue *q = long_queue(_i == 0);
 	uint64_t ready = q->ready, unread = strand_unread(&q->strand);
-	struct walk w = { 0 };
+	struct peek w = { 0 };
 
 	for (uint64_t i = 1; i <= MANY; i++)
 		ck_assert_uint_eq(see(&w, q), i);
 	ck_assert_uint_eq(see(&w, q), 0);
 	ck_assert_uint_eq(q->ready, ready);
 	ck_assert_uint_eq(strand_unread(&q->strand), unread);
-	walk_fini(&w);
+	peek_fini(&w);
 	for (size_t i = 0; i < COUNT_OF(skips); i++) {
-		w = (struct walk){ 0 };
-		walk_skip(&w, q, skips[i]);
+		w = (struct peek){ 0 };
+		peek_skip(&w, q, skips[i]);
 		ck_assert_uint_eq(see(&w, q), skips[i] < MANY ? skips[i] + 1 : 0);
-		walk_fini(&w);
+		peek_fini(&w);
 	}
 	expect_numbers(q, 1, MANY);
 }
@@ -110,7 +110,7 @@ END_TEST
 START_TEST(what_goes_meanwhile)
 {
 	struct queue *q = long_queue(true);
-	struct walk w = { 0 };
+	struct peek w = { 0 };
 
 	for (uint64_t i = 1; i <= 5000; i++)
 		ck_assert_uint_eq(see(&w, q), i);
@@ -118,11 +118,11 @@ START_TEST(what_goes_meanwhile)
 		(void)queue_purge(q);
 		fill(q, MANY + 1, MANY + 10);
 		ck_assert_uint_eq(see(&w, q), 0);
-		walk_fini(&w);
+		peek_fini(&w);
 		expect_numbers(q, MANY + 1, MANY + 10);
 	} else {
 		queue_remove(q);
-		walk_fini(&w);
+		peek_fini(&w);
 	}
 	node_settle(&n);
 }
@@ -131,7 +131,7 @@ END_TEST
 START_TEST(the_highest_priority_first)
 {
 	struct queue *q = world_priority_queue(&n.w, "q", true, 3);
-	struct walk w = { 0 };
+	struct peek w = { 0 };
 
 	for (uint64_t i = 0; i < 12; i++)
 		(void)node_publish(&n, q, world_priority_msg(i + 1, 8, (uint8_t)(i % 4)), 0);
@@ -140,11 +140,11 @@ START_TEST(the_highest_priority_first)
 			ck_assert_uint_eq(see(&w, q), i + 1);
 	}
 	ck_assert_uint_eq(see(&w, q), 0);
-	walk_fini(&w);
-	w = (struct walk){ 0 };
-	walk_skip(&w, q, 4);
+	peek_fini(&w);
+	w = (struct peek){ 0 };
+	peek_skip(&w, q, 4);
 	ck_assert_uint_eq(see(&w, q), 7); /* the second one of priority 2 */
-	walk_fini(&w);
+	peek_fini(&w);
 }
 END_TEST
 
@@ -153,7 +153,7 @@ START_TEST(out_of_the_middle)
 {
 	static bool gone[MANY + 1];
 	struct queue *q = long_queue(_i < 2);
-	struct walk w = { 0 };
+	struct peek w = { 0 };
 	uint64_t number, left = MANY;
 	struct entry e, kept[50];
 	unsigned held = 0;
@@ -184,7 +184,7 @@ START_TEST(out_of_the_middle)
 		left--;
 		msg_unref(&kept[held].m);
 	}
-	walk_fini(&w);
+	peek_fini(&w);
 	ck_assert_uint_eq(q->ready, left);
 	ck_assert_uint_eq(q->ready_bytes, left * 100);
 	if (_i == 1) {
@@ -207,7 +207,7 @@ END_TEST
 START_TEST(all_that_is_unread)
 {
 	struct queue *q = long_queue(true);
-	struct walk w = { 0 };
+	struct peek w = { 0 };
 	struct entry e;
 	uint64_t number;
 
@@ -220,7 +220,7 @@ START_TEST(all_that_is_unread)
 		}
 		msg_unref(&e.m);
 	}
-	walk_fini(&w);
+	peek_fini(&w);
 	queue_pause(q, false);
 	for (int i = 0; i < 200 && q->ready > 0; i++)
 		(void)node_turn(&n);
@@ -438,7 +438,7 @@ main(void)
 
 	tcase_set_timeout(t, 300);
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_loop_test(t, a_walk_sees_all, 0, 2);
+	tcase_add_loop_test(t, a_peek_sees_all, 0, 2);
 	tcase_add_loop_test(t, what_goes_meanwhile, 0, 2);
 	tcase_add_test(t, the_highest_priority_first);
 	tcase_add_loop_test(t, out_of_the_middle, 0, 3);

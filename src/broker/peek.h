@@ -2,8 +2,8 @@
  * Going through the ready messages of a queue in the order in which they would be given out, without taking any: those on
  * disk are read by workers and stay there. What comes or goes meanwhile may be seen or not, nothing is seen twice; what came
  * after the walk had begun is not seen. */
-#ifndef BROKER_WALK_H
-#define BROKER_WALK_H
+#ifndef BROKER_PEEK_H
+#define BROKER_PEEK_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,7 +17,7 @@ struct queue;
 struct strand;
 
 /* A place in a queue: all zero at first. Of one queue, which the caller finds anew each time. */
-struct walk {
+struct peek {
 	bool is_begun;
 	uint8_t priority;	/* of the strand that it is in */
 	uint64_t after, end;	/* numbers up to `after` were seen, those from `end` on came later */
@@ -28,18 +28,18 @@ struct walk {
 
 /* GOT: out[0..n) are the next ones, at most max, or a megabyte of bodies; each with a reference, the caller's. LATER: they are
  * being read: ask again in a later turn. */
-enum walk_result { WALK_GOT, WALK_LATER, WALK_END };
-enum walk_result walk_next(struct walk *w, struct queue *q, struct entry *out, unsigned max, unsigned *n);
+enum peek_result { PEEK_GOT, PEEK_LATER, PEEK_END };
+enum peek_result peek_next(struct peek *w, struct queue *q, struct entry *out, unsigned max, unsigned *n);
 
 /* Passes over n of them without looking at them. */
-void walk_skip(struct walk *w, struct queue *q, uint64_t n);
+void peek_skip(struct peek *w, struct queue *q, uint64_t n);
 
 /* The one with this number and priority. END: it is not there. w is used for nothing else, and for rising numbers only. */
-enum walk_result walk_find(struct walk *w, struct queue *q, uint8_t priority, uint64_t seq, struct entry *out);
+enum peek_result peek_find(struct peek *w, struct queue *q, uint8_t priority, uint64_t seq, struct entry *out);
 
 /* One that was seen is about to be taken out of the queue. */
-void walk_takes(struct walk *w, struct queue *q, const struct entry *e);
+void peek_takes(struct peek *w, struct queue *q, const struct entry *e);
 
-void walk_fini(struct walk *w);	/* before the store goes */
+void peek_fini(struct peek *w);	/* before the store goes */
 
 #endif

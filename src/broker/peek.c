@@ -2,7 +2,7 @@
  * Walks: see the header. Numbers rise from the returned ones over the front and what is unread to the back (queue_chain.c), so
  * that the number of the last one that was seen is all there is to remember. In a quorum queue the returned ones stand in no
  * order: those are counted. */
-#include "broker/walk.h"
+#include "broker/peek.h"
 
 #include <assert.h>
 
@@ -30,24 +30,24 @@ strand_at(struct queue *q, uint8_t priority)
 }
 
 static void
-enter(struct walk *w, struct queue *q, uint8_t priority)
+enter(struct peek *w, struct queue *q, uint8_t priority)
 {
 	const struct strand *s = strand_at(q, priority);
 
 	lane_look_free(&w->look);
-	*w = (struct walk){ .is_begun = true, .priority = priority };
+	*w = (struct peek){ .is_begun = true, .priority = priority };
 	w->end = s != NULL ? s->next_seq : 0;
 }
 
 static void
-begin(struct walk *w, struct queue *q)
+begin(struct peek *w, struct queue *q)
 {
 	if (!w->is_begun)
 		enter(w, q, q->priorities != NULL ? (uint8_t)q->priorities->max : 0);
 }
 
 static bool
-next_strand(struct walk *w, struct queue *q)
+next_strand(struct peek *w, struct queue *q)
 {
 	if (w->priority == 0)
 		return false;
@@ -72,7 +72,7 @@ put(struct basket *b, const struct entry *e)
 }
 
 static void
-see_returned(struct walk *w, struct strand *s, struct basket *b)
+see_returned(struct peek *w, struct strand *s, struct basket *b)
 {
 	uint32_t n = strand_sort_returned(s);
 	const struct entry_block *k = s->returned;
@@ -96,7 +96,7 @@ see_returned(struct walk *w, struct strand *s, struct basket *b)
 }
 
 static void
-see_blocks(struct walk *w, const struct entry_block *k, struct basket *b)
+see_blocks(struct peek *w, const struct entry_block *k, struct basket *b)
 {
 	for (; k != NULL && !is_full(b); k = k->next) {
 		b->passed++;
@@ -128,7 +128,7 @@ entry_of(const struct strand *s, const struct lane_seen *seen, struct entry *e)
 }
 
 static enum look_result
-look_from(struct walk *w, const struct strand *s, uint64_t seq, struct lane_seen *seen)
+look_from(struct peek *w, const struct strand *s, uint64_t seq, struct lane_seen *seen)
 {
 	if (w->look != NULL && w->lane != s->lane)
 		lane_look_free(&w->look); /* after a purge it has another one */
@@ -141,17 +141,17 @@ look_from(struct walk *w, const struct strand *s, uint64_t seq, struct lane_seen
 }
 
 /* END: nothing is unread any more. */
-static enum walk_result
-see_unread(struct walk *w, const struct strand *s, struct basket *b)
+static enum peek_result
+see_unread(struct peek *w, const struct strand *s, struct basket *b)
 {
 	enum look_result found = LOOK_END;
 	struct lane_seen seen;
 
 	if (strand_unread(s) == 0 || s->lane == NULL)
-		return WALK_END;
+		return PEEK_END;
 	/* They come into memory: then they are seen there. */
 	if (lane_is_reading(s->lane))
-		return WALK_LATER;
+		return PEEK_LATER;
 	while (!is_full(b) && (found = look_from(w, s, w->after + 1, &seen)) == LOOK_GOT) {
 		struct entry *e = &b->out[b->n];
 
@@ -159,39 +159,39 @@ see_unread(struct walk *w, const struct strand *s, struct basket *b)
 			struct msg *m = seen.item;
 
 			msg_unref(&m);
-			return WALK_END;
+			return PEEK_END;
 		}
 		entry_of(s, &seen, e);
 		b->n++;
 		b->bytes += e->m->body_size;
 		w->after = seen.seq;
 	}
-	return found == LOOK_LATER ? WALK_LATER : found == LOOK_END ? WALK_END : WALK_GOT;
+	return found == LOOK_LATER ? PEEK_LATER : found == LOOK_END ? PEEK_END : PEEK_GOT;
 }
 
 /* ---- both ---- */
 
-static enum walk_result
-see_strand(struct walk *w, struct strand *s, struct basket *b)
+static enum peek_result
+see_strand(struct peek *w, struct strand *s, struct basket *b)
 {
-	enum walk_result more;
+	enum peek_result more;
 
 	see_returned(w, s, b);
 	see_blocks(w, s->head, b);
 	if (b->n > 0)
-		return WALK_GOT;
+		return PEEK_GOT;
 	more = see_unread(w, s, b);
-	if (b->n > 0 || more == WALK_LATER)
-		return b->n > 0 ? WALK_GOT : WALK_LATER;
+	if (b->n > 0 || more == PEEK_LATER)
+		return b->n > 0 ? PEEK_GOT : PEEK_LATER;
 	see_blocks(w, s->back_head, b);
-	return b->n > 0 ? WALK_GOT : WALK_END;
+	return b->n > 0 ? PEEK_GOT : PEEK_END;
 }
 
-enum walk_result
-walk_next(struct walk *w, struct queue *q, struct entry *out, unsigned max, unsigned *n)
+enum peek_result
+peek_next(struct peek *w, struct queue *q, struct entry *out, unsigned max, unsigned *n)
 {
 	struct basket b = { .out = out, .max = max };
-	enum walk_result found = WALK_END;
+	enum peek_result found = PEEK_END;
 
 	begin(w, q);
 	do {
@@ -199,7 +199,7 @@ walk_next(struct walk *w, struct queue *q, struct entry *out, unsigned max, unsi
 
 		if (s != NULL)
 			found = see_strand(w, s, &b);
-	} while (found == WALK_END && next_strand(w, q));
+	} while (found == PEEK_END && next_strand(w, q));
 	*n = b.n;
 	q->broker->work += b.passed / BLOCKS_WORK;
 	return found;
@@ -207,7 +207,7 @@ walk_next(struct walk *w, struct queue *q, struct entry *out, unsigned max, unsi
 
 /* How many of the blocks are passed; *left goes down. */
 static void
-skip_blocks(struct walk *w, const struct entry_block *k, uint64_t *left)
+skip_blocks(struct peek *w, const struct entry_block *k, uint64_t *left)
 {
 	for (; k != NULL && *left > 0; k = k->next) {
 		uint64_t count = k->tail - k->head;
@@ -222,7 +222,7 @@ skip_blocks(struct walk *w, const struct entry_block *k, uint64_t *left)
 }
 
 static void
-skip_returned(struct walk *w, struct strand *s, uint64_t *left)
+skip_returned(struct peek *w, struct strand *s, uint64_t *left)
 {
 	uint32_t n = strand_sort_returned(s), step = n < *left ? n : (uint32_t)*left;
 
@@ -236,7 +236,7 @@ skip_returned(struct walk *w, struct strand *s, uint64_t *left)
 }
 
 static void
-skip_unread(struct walk *w, const struct strand *s, uint64_t *left)
+skip_unread(struct peek *w, const struct strand *s, uint64_t *left)
 {
 	uint64_t unread = strand_unread(s), seq;
 
@@ -257,7 +257,7 @@ skip_unread(struct walk *w, const struct strand *s, uint64_t *left)
 }
 
 void
-walk_skip(struct walk *w, struct queue *q, uint64_t n)
+peek_skip(struct peek *w, struct queue *q, uint64_t n)
 {
 	begin(w, q);
 	do {
@@ -278,8 +278,8 @@ walk_skip(struct walk *w, struct queue *q, uint64_t n)
 		w->end = 0;
 }
 
-enum walk_result
-walk_find(struct walk *w, struct queue *q, uint8_t priority, uint64_t seq, struct entry *out)
+enum peek_result
+peek_find(struct peek *w, struct queue *q, uint8_t priority, uint64_t seq, struct entry *out)
 {
 	const struct entry *e;
 	struct lane_seen seen;
@@ -287,41 +287,41 @@ walk_find(struct walk *w, struct queue *q, uint8_t priority, uint64_t seq, struc
 	struct strand *s;
 
 	if (priority > (q->priorities != NULL ? q->priorities->max : 0))
-		return WALK_END;
+		return PEEK_END;
 	if (!w->is_begun || w->priority != priority)
 		enter(w, q, priority);
 	s = strand_at(q, priority);
 	if (s == NULL)
-		return WALK_END;
+		return PEEK_END;
 	e = strand_find_ready(s, seq);
 	if (e != NULL) {
 		*out = *e;
 		msg_ref(out->m);
-		return WALK_GOT;
+		return PEEK_GOT;
 	}
 	if (s->lane == NULL || !lane_has_unread(s->lane, seq))
-		return WALK_END;
+		return PEEK_END;
 	if (lane_is_reading(s->lane))
-		return WALK_LATER;
+		return PEEK_LATER;
 	found = look_from(w, s, seq, &seen);
 	if (found != LOOK_GOT)
-		return found == LOOK_LATER ? WALK_LATER : WALK_END;
+		return found == LOOK_LATER ? PEEK_LATER : PEEK_END;
 	entry_of(s, &seen, out);
 	if (seen.seq == seq)
-		return WALK_GOT;
+		return PEEK_GOT;
 	msg_unref(&out->m);
-	return WALK_END;
+	return PEEK_END;
 }
 
 void
-walk_takes(struct walk *w, struct queue *q, const struct entry *e)
+peek_takes(struct peek *w, struct queue *q, const struct entry *e)
 {
 	if (w->passed > 0 && strand_is_returned(&q->strand, seq_of(e)))
 		w->passed--;
 }
 
 void
-walk_fini(struct walk *w)
+peek_fini(struct peek *w)
 {
 	lane_look_free(&w->look);
 }
