@@ -12,6 +12,7 @@
 #include "broker/topic_permission.h"
 #include "broker/user.h"
 #include "broker/vhost.h"
+#include "mgmt/about.h"
 #include "mgmt/access_json.h"
 #include "mgmt/base64.h"
 #include "mgmt/definitions.h"
@@ -236,10 +237,54 @@ import_topic_permission(struct import *im, const json_t *item)
 
 /* ---- parameters ---- */
 
+/* rabbitmqctl writes an object that is deep in a parameter as a list of pairs: [["max-length", 5]]. That as an object, or
+ * what else it is as it is; the caller's. */
+static json_t *
+without_pairs(const json_t *value)
+{
+	json_t *v = (json_t *)(uintptr_t)value, *o, *pair; /* the library's walk takes no const */
+	size_t i;
+
+	if (!json_is_array(v))
+		return json_incref(v);
+	o = json_object();
+	json_array_foreach(v, i, pair)
+	{
+		const char *key = json_string_value(json_array_get(pair, 0));
+
+		if (key == NULL || json_array_size(pair) != 2 ||
+		    json_object_set(o, key, json_array_get(pair, 1)) != 0) {
+			json_decref(o);
+			return json_incref(v);
+		}
+	}
+	return o;
+}
+
 static const char *
 set_limits(struct import *im, struct vhost *vh, const json_t *value)
 {
-	return limits_replace_json(vh, value, im->why, sizeof im->why) ? NULL : im->why;
+	json_t *limits = without_pairs(value);
+	bool done = limits_replace_json(vh, limits, im->why, sizeof im->why);
+
+	json_decref(limits);
+	return done ? NULL : im->why;
+}
+
+static const char *
+set_policy(struct import *im, struct vhost *vh, enum policy_kind kind, struct span name,
+    const json_t *value)
+{
+	const json_t *definition = json_object_get(value, "definition");
+	json_t *copy = json_copy((json_t *)(uintptr_t)value);
+	const char *wrong;
+	bool is_new;
+
+	if (json_is_array(definition))
+		json_put(copy, "definition", without_pairs(definition));
+	wrong = policy_set_json(vh, kind, name, copy, &is_new, im->why, sizeof im->why);
+	json_decref(copy);
+	return wrong;
 }
 
 bool
@@ -247,12 +292,11 @@ import_component(struct import *im, struct vhost *vh, struct span component, str
     const json_t *value, const char **wrong)
 {
 	enum policy_kind kind = span_is(component, "policy") ? POLICY_USER : POLICY_OPERATOR;
-	bool is_new;
 
 	if (span_is(component, "vhost-limits"))
 		*wrong = set_limits(im, vh, value);
 	else if (kind == POLICY_USER || span_is(component, "operator_policy"))
-		*wrong = policy_set_json(vh, kind, name, value, &is_new, im->why, sizeof im->why);
+		*wrong = set_policy(im, vh, kind, name, value);
 	else
 		return false;
 	return true;

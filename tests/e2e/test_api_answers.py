@@ -124,3 +124,19 @@ def test_policies_in_short(api, vhost):
     for component in ("policy", "operator_policy"):
         answer = api("PUT", "parameters/%s/%s/p" % (component, vhost), 400, body={"value": {}})
         assert answer["reason"] == "policies may not be set using this method"
+
+
+def test_objects_that_rabbitmqctl_writes_as_pairs(api, vhost):
+    row = {"vhost": vhost, "component": "vhost-limits", "name": "limits"}
+    api("POST", "definitions", 204, body={"parameters": [dict(row, value=[["max-connections", 10], ["max-queues", 50]])]})
+    assert limits(api, vhost) == {"max-connections": 10, "max-queues": 50}
+    for wrong in ([["max-queues"]], ["max-queues"], [[5, 5]], [["max-queues", 5], 5], [["max-queues", "x"]]):
+        api("POST", "definitions", 400, body={"parameters": [dict(row, value=wrong)]})
+    assert limits(api, vhost) == {"max-connections": 10, "max-queues": 50}
+    value = {"pattern": "", "apply-to": "queues", "priority": 0}
+    row = {"vhost": vhost, "component": "operator_policy", "name": "op"}
+    for wrong in ([], [["no-such-key", 1]], [["max-length"]], [["max-length", [["a", 1]]]]):
+        api("POST", "definitions", 400, body={"parameters": [dict(row, value=dict(value, definition=wrong))]})
+    pairs = [["max-length-bytes", 1000000], ["message-ttl", 5]]
+    api("POST", "definitions", 204, body={"parameters": [dict(row, value=dict(value, definition=pairs))]})
+    assert api.get("operator-policies/%s/op?columns=definition" % vhost) == {"definition": dict(pairs)}
