@@ -59,6 +59,7 @@ struct http_conn {
 	uint64_t since_ms;       /* accepted, or the last complete request */
 	size_t input;            /* bytes that came since then */
 	size_t output;           /* bytes that the peer has not taken */
+	uint64_t taken;          /* by the socket since since_ms */
 	struct framing framing;  /* of all that came */
 	bool ended;              /* shut down by us */
 	bool answering;          /* the output is ours, not evhttp's */
@@ -228,6 +229,7 @@ on_output(struct evbuffer *out, const struct evbuffer_cb_info *info, void *arg)
 	ev_ssize_t n;
 	int status = 0;
 
+	c->taken += info->n_deleted;
 	count_output(c, info->orig_size + info->n_added - info->n_deleted, info->n_added > 0);
 	if (c->answering || info->n_added == 0 ||
 	    evbuffer_search(out, "\r\n\r\n<HTML>", 10, NULL).pos < 0)
@@ -357,6 +359,13 @@ is_dead(const struct http_conn *c)
 	return on_event == NULL;
 }
 
+static bool
+is_overdue(const struct http_conn *c, uint64_t now_ms)
+{
+	return !c->ended && !c->deferred &&
+	       now_ms >= c->since_ms + HTTP_REQUEST_MS + c->taken / HTTP_OUTPUT_RATE;
+}
+
 static void
 sweep(struct http *h, uint64_t now_ms)
 {
@@ -366,7 +375,7 @@ sweep(struct http *h, uint64_t now_ms)
 		next = TAILQ_NEXT(c, link);
 		if (is_dead(c)) {
 			conn_free(h, c);
-		} else if (!c->ended && !c->deferred && now_ms >= c->since_ms + HTTP_REQUEST_MS) {
+		} else if (is_overdue(c, now_ms)) {
 			h->stats.timed_out++;
 			end(c);
 		}
@@ -439,6 +448,16 @@ find_conn(struct http *h, const struct bufferevent *bev)
 	return NULL;
 }
 
+/* Its time: a request is whole, or its answer is. */
+static void
+begin_anew(struct http *h, struct http_conn *c)
+{
+	c->since_ms = h->loop->now_ms;
+	c->taken = 0;
+	TAILQ_REMOVE(&h->conns, c, link);
+	TAILQ_INSERT_TAIL(&h->conns, c, link);
+}
+
 static void
 on_request(struct evhttp_request *req, void *arg)
 {
@@ -449,9 +468,7 @@ on_request(struct evhttp_request *req, void *arg)
 	struct transport_addr peer;
 
 	assert(c != NULL && !c->answering); /* made by make_conn, and not dead */
-	c->since_ms = h->loop->now_ms;
-	TAILQ_REMOVE(&h->conns, c, link);
-	TAILQ_INSERT_TAIL(&h->conns, c, link);
+	begin_anew(h, c);
 	set_input(h, c, evbuffer_get_length(bufferevent_get_input(bev)));
 	h->stats.requests++;
 	/* the real address: what the request says of itself decides nothing */
@@ -483,9 +500,7 @@ http_resume(struct http *h, struct evhttp_request *req)
 
 	assert(c != NULL && c->deferred);
 	c->deferred = false;
-	c->since_ms = h->loop->now_ms;
-	TAILQ_REMOVE(&h->conns, c, link);
-	TAILQ_INSERT_TAIL(&h->conns, c, link);
+	begin_anew(h, c);
 }
 
 struct http *

@@ -21,6 +21,7 @@ enum {
 	HTTP_SILENT_MS = 2000,  /* so old a connection may be ended to make room for others */
 	HTTP_REQUEST_MS =
 	    30 * 1000, /* from one complete request to the next, or to the end of idling */
+	HTTP_OUTPUT_RATE = 32, /* bytes a ms; an answer that is taken as fast as that is not cut off by the limit above */
 	HTTP_HEADERS_MAX = 16 << 10,
 	HTTP_BODY_MAX = 20 << 20, /* RabbitMQ's for definitions; read before anybody has logged in */
 	HTTP_INPUT_SMALL = 128 << 10, /* a connection may hold so much of a request that is not whole yet, */
