@@ -21,7 +21,7 @@ permissions_of(const struct broker *b, const struct user *only, const struct vho
 
 	for (const struct user *u = only != NULL ? only : b->users; u != NULL; u = u->hh.next) {
 		for (const struct permission *p = u->permissions; p != NULL; p = p->hh.next)
-			if (vh == NULL || p->vhost == vh)
+			if (vh == NULL ? !p->vhost->is_deleted : p->vhost == vh)
 				(void)json_array_append_new(list, permission_json(p));
 		if (only != NULL)
 			break;
@@ -37,7 +37,7 @@ topic_permissions_of(const struct broker *b, const struct user *only, const stru
 	for (const struct user *u = only != NULL ? only : b->users; u != NULL; u = u->hh.next) {
 		for (const struct topic_permission *p = u->topic_permissions; p != NULL;
 		     p = p->next)
-			if (vh == NULL || p->vhost == vh)
+			if (vh == NULL ? !p->vhost->is_deleted : p->vhost == vh)
 				(void)json_array_append_new(list, topic_permission_json(p));
 		if (only != NULL)
 			break;

@@ -81,6 +81,7 @@ get_one(struct request *r, enum policy_kind kind)
 struct policy_change {
 	struct request *r; /* borrowed */
 	int status;
+	uint64_t change; /* as broker->policy_changes counts */
 	TAILQ_ENTRY(policy_change) link;
 };
 
@@ -90,24 +91,28 @@ reply_when_applied(struct request *r, int status)
 	struct mgmt *m = r->m;
 	struct policy_change *c;
 
-	if (!policies_run(m->broker)) {
+	(void)policies_run(m->broker);
+	if (policies_pending(m->broker) > m->broker->policy_changes) {
 		reply_done(r, status);
 		return;
 	}
 	c = xcalloc(1, sizeof *c);
 	c->r = r;
 	c->status = status;
+	c->change = m->broker->policy_changes;
 	TAILQ_INSERT_TAIL(&m->policy_changes, c, link);
 	request_defer(r);
 }
 
+/* The next one before `pending`. */
 static struct policy_change *
-next_change(struct mgmt *m)
+next_change(struct mgmt *m, uint64_t pending)
 {
 	struct policy_change *c = TAILQ_FIRST(&m->policy_changes);
 
-	if (c != NULL)
-		TAILQ_REMOVE(&m->policy_changes, c, link);
+	if (c == NULL || c->change >= pending)
+		return NULL;
+	TAILQ_REMOVE(&m->policy_changes, c, link);
 	return c;
 }
 
@@ -115,10 +120,12 @@ void
 policy_changes_run(struct mgmt *m)
 {
 	struct policy_change *c;
+	uint64_t pending;
 
-	if (m->broker->policy_walk.is_on)
+	if (likely(TAILQ_EMPTY(&m->policy_changes)))
 		return;
-	while ((c = next_change(m)) != NULL) {
+	pending = policies_pending(m->broker);
+	while ((c = next_change(m, pending)) != NULL) {
 		reply_done(c->r, c->status);
 		free(c);
 	}
@@ -129,7 +136,7 @@ policy_changes_stop(struct mgmt *m)
 {
 	struct policy_change *c;
 
-	while ((c = next_change(m)) != NULL)
+	while ((c = next_change(m, UINT64_MAX)) != NULL)
 		free(c);
 }
 

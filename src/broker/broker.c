@@ -43,6 +43,7 @@ broker_new(const struct config *cfg, struct wheel *wheel, uint64_t now_ms)
 	TAILQ_INIT(&b->clients);
 	TAILQ_INIT(&b->forced);
 	TAILQ_INIT(&b->gone_vhosts);
+	TAILQ_INIT(&b->policy_walks);
 	TAILQ_INIT(&b->runnable);
 	TAILQ_INIT(&b->cancelled);
 	TAILQ_INIT(&b->deleted);

@@ -42,6 +42,7 @@ TAILQ_HEAD(quorum_list, quorum);
 TAILQ_HEAD(delay_work, delay);
 TAILQ_HEAD(dead_list, dead_letters);
 TAILQ_HEAD(vhost_list, vhost);
+TAILQ_HEAD(policy_walk_list, vhost);
 
 struct broker {
 	const struct config *cfg;	/* borrowed, outlives the broker */
@@ -94,10 +95,8 @@ struct broker {
 		uint64_t least, best, pause_ms;
 		bool transient, did;
 	} spill;
-	struct policy_walk {		/* policies changed: where the walk that tells the queues stands (policy_apply.c) */
-		bool is_on;
-		struct queue *next;	/* borrowed: in queues; NULL: they all know */
-	} policy_walk;
+	uint64_t policy_changes;	/* so far */
+	struct policy_walk_list policy_walks;	/* borrowed: vhosts where not all have learnt of them (policy_apply.c) */
 	struct series_list series;	/* what is sampled, all of it: borrowed */
 	struct series node;		/* of stats */
 	struct message_stats no_stats;	/* what belongs to no vhost is counted here, and nobody looks */

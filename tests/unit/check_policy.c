@@ -493,15 +493,60 @@ START_TEST(queues_go_in_the_walk)
 	}
 	SET(POLICY_USER, "p", "9$", "queues", 0, { "max-length", 'l', 2, NULL });
 	ck_assert(broker_run(w.broker));
-	while (w.broker->policy_walk.next != NULL && w.vhost->queues_by_name.count > 100) {
-		queue_remove(w.broker->policy_walk.next);
+	while (w.vhost->policy_walk.queue != NULL && w.vhost->queues_by_name.count > 100) {
+		queue_remove(w.vhost->policy_walk.queue);
 		if (w.vhost->queues_by_name.count % 64 == 0)
 			(void)broker_run(w.broker);
 	}
 	world_turn(&w);
-	ck_assert(!w.broker->policy_walk.is_on);
+	ck_assert(!w.vhost->policy_walk.is_on);
 	TAILQ_FOREACH (q, &w.vhost->queues, vhost_link)
 		ck_assert((q->policy[POLICY_USER] != NULL) == (q->name[q->name_len - 1] == '9'));
+}
+END_TEST
+
+/* Whoever changes policies all the time keeps no queue from learning of the first change, and no other vhost; each change is
+ * known to all when the round after it has ended. */
+START_TEST(changes_after_one_another)
+{
+	enum { QUEUES = 9000 };
+	const struct queue_arg a = { "max-length", 'l', 3, NULL };
+	struct vhost *first = w.vhost, *other = vhost_add(w.broker, "other");
+	uint64_t change, all = 0;
+	struct queue *last = NULL, *late, *q;
+	char name[20];
+
+	for (int i = 0; i < QUEUES; i++) {
+		snprintf(name, sizeof name, "q%d", i);
+		last = world_queue(&w, name);
+	}
+	SET(POLICY_USER, "p", "^q", "queues", 1, { "max-length", 'l', 1, NULL });
+	change = w.broker->policy_changes;
+	w.vhost = other;
+	q = world_queue(&w, "q");
+	w.vhost = first;
+	ck_assert_ptr_null(try_set(other, POLICY_USER, "o", "^q", "all", 0, &a, 1));
+	for (int i = 0; i < 10; i++) {
+		(void)policies_run(w.broker);
+		SET(POLICY_USER, "more", "^q", "queues", i - 10, { "max-length", 'l', 2, NULL });
+		if (i == 2)
+			ck_assert_str_eq(name_of(q->policy[POLICY_USER]), "o");
+		if (all == 0 && policies_pending(w.broker) > change)
+			all = (uint64_t)i;
+	}
+	ck_assert_uint_ge(all, QUEUES / 2000);
+	ck_assert_str_eq(name_of(last->policy[POLICY_USER]), "p");
+	/* one that is declared and one that goes within a round */
+	ck_assert(policy_clear(w.vhost, POLICY_USER, SPAN_LIT("p")));
+	change = w.broker->policy_changes;
+	late = world_queue(&w, "qlate");
+	ck_assert_str_eq(name_of(late->policy[POLICY_USER]), "more");
+	ck_assert_uint_le(policies_pending(w.broker), change);
+	while (policies_run(w.broker))
+		ck_assert_uint_le(policies_pending(w.broker), change);
+	ck_assert_uint_eq(policies_pending(w.broker), UINT64_MAX);
+	TAILQ_FOREACH (q, &w.vhost->queues, vhost_link)
+		ck_assert_str_eq(name_of(q->policy[POLICY_USER]), "more");
 }
 END_TEST
 
@@ -601,6 +646,7 @@ main(void)
 	tcase_add_test(t, letters_without_their_policy);
 	tcase_add_test(t, letters_of_a_deleted_queue);
 	tcase_add_test(t, queues_go_in_the_walk);
+	tcase_add_test(t, changes_after_one_another);
 	tcase_add_test(t, alternate);
 	suite_add_tcase(s, t);
 	tcase_add_test(kept, restart);
