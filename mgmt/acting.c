@@ -171,7 +171,9 @@ query_true(struct request *r, const char *name)
 void
 reply_amqp_error(struct request *r, const struct error *e)
 {
-	reply_bad(r, "%u %s", e->code, e->text);
+	struct span text = error_reply_text(e);
+
+	reply_bad(r, "%u %.*s", e->code, SPAN_FMT(text));
 }
 
 void

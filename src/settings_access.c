@@ -34,7 +34,7 @@ refused(const struct settings_item *t, const char *what, const struct error *e, 
 	}
 	while (n > 0 && text[n - 1] == ' ')
 		n--;
-	problem(p, t->line, "%s '%.100s': %.*s", what, t->name, (int)n, text);
+	problem(p, t->at, "%s '%.100s': %.*s", what, t->name, (int)n, text);
 }
 
 struct vhost *
@@ -43,8 +43,8 @@ settings_vhost_of(
 {
 	struct vhost *vh = vhost_find(b, span_str(name));
 
-	if (vh == NULL)
-		problem(p, t->line, "no vhost '%.100s' here; add it to vhosts", name);
+	if (vh == NULL && !p->is_partial)
+		problem(p, t->at, "no vhost '%.100s' here; add it to vhosts", name);
 	return vh;
 }
 

@@ -27,7 +27,8 @@ bool settings_apply_waits(const struct settings_apply *a);
 /* Also one that is not done: the rest is left out. */
 void settings_apply_free(struct settings_apply **ap);
 
-/* All at once, in a broker without workers that nobody logs in to: a trial. */
+/* All at once, in a broker without workers that nobody logs in to: a trial. Entries with a mistake are made as far as others
+ * need them, and nothing more is said of them; with p->is_partial, nothing of what seems to be missing. */
 void settings_declare(const struct settings *s, struct broker *b, struct problems *p);
 
 /* ---- settings_access.c: who may do what ---- */

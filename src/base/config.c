@@ -394,25 +394,65 @@ config_fini(struct config *c)
 	*c = (struct config){ 0 };
 }
 
-bool
-config_check(const struct config *c, const struct cfg_key **k, char err[])
+static bool
+output_is_too_much(const struct config *c)
 {
-#define BLAME(p) (*k = config_find(p, sizeof(p) - 1))
-	if (c->output_max < c->output)
-		return fail(err, BLAME("limits.output_max"), "must not be less than limits.output");
-	if (c->journal_max / 4 < c->journal_file_size)
-		return fail(err, BLAME("store.journal_max"),
-		    "must be at least four times store.journal_file_size");
-	if (c->default_user != NULL && c->default_password == NULL)
-		return fail(
-		    err, BLAME("default_user.name"), "default_user needs a password as well");
-	if (c->default_user == NULL && c->default_password != NULL)
-		return fail(
-		    err, BLAME("default_user.password"), "default_user needs a name as well");
-	if (c->port != 0 && c->management_enabled && c->port == c->management_port)
-		return fail(err, BLAME("management.port"), "is the same as node.port");
-	return true;
-#undef BLAME
+	return c->output_max < c->output;
+}
+
+static bool
+journal_is_too_small(const struct config *c)
+{
+	return c->journal_max / 4 < c->journal_file_size;
+}
+
+static bool
+password_is_missing(const struct config *c)
+{
+	return c->default_user != NULL && c->default_password == NULL;
+}
+
+static bool
+name_is_missing(const struct config *c)
+{
+	return c->default_user == NULL && c->default_password != NULL;
+}
+
+static bool
+ports_are_one(const struct config *c)
+{
+	return c->port != 0 && c->management_enabled && c->port == c->management_port;
+}
+
+static const struct rule {
+	bool (*is_broken)(const struct config *c);
+	const char *path, *other, *text;
+} rules[] = {
+	{ output_is_too_much, "limits.output_max", "limits.output",
+	    "must not be less than limits.output" },
+	{ journal_is_too_small, "store.journal_max", "store.journal_file_size",
+	    "must be at least four times store.journal_file_size" },
+	{ password_is_missing, "default_user.name", "default_user.password",
+	    "default_user needs a password as well" },
+	{ name_is_missing, "default_user.password", "default_user.name",
+	    "default_user needs a name as well" },
+	{ ports_are_one, "management.port", "node.port", "is the same as node.port" },
+};
+
+bool
+config_check(const struct config *c, unsigned *n, const struct cfg_key **k,
+    const struct cfg_key **other, char err[])
+{
+	while (*n < COUNT_OF(rules)) {
+		const struct rule *r = &rules[(*n)++];
+
+		if (!r->is_broken(c))
+			continue;
+		*k = config_find(r->path, strlen(r->path));
+		*other = config_find(r->other, strlen(r->other));
+		return !fail(err, *k, "%s", r->text);
+	}
+	return false;
 }
 
 void

@@ -23,7 +23,7 @@
 
 enum {
 	NAME_LEN_MAX = 255,
-	REASON_MAX = 240,
+	REASON_MAX = 1600,
 	/* Steps of matching, for an object and a kind of policy: of one of them, of all, and those that each has even when
 	 * the others have used up all. In all under two milliseconds, for names and patterns made to take long. */
 	STEPS_ONE = 4000,

@@ -129,8 +129,8 @@ BROKEN = ("users:\n"
           "- {name: bad, vhost: nowhere}\n"
           "- {name: stream, arguments: {x-queue-type: stream}}\n"
           "- {name: good}\n")
-SAID = [r"hermes\.yml:2: permissions of user 'bad': ", r"hermes\.yml:5: policy 'bad': .*max-lenght",
-        r"hermes\.yml:8: no vhost 'nowhere' here", r"hermes\.yml:9: queue 'stream': "]
+SAID = [r"hermes\.yml:2:\d+: permissions of user 'bad': ", r"hermes\.yml:5:\d+: policy 'bad': .*max-lenght",
+        r"hermes\.yml:8:\d+: no vhost 'nowhere' here", r"hermes\.yml:9:\d+: queue 'stream': "]
 
 
 def test_what_is_refused_is_said_and_the_rest_is_there(node):
@@ -154,9 +154,59 @@ def test_check_names_what_the_broker_refuses(tmp_path):
     file.write_text("users:\n- {username: a, pasword: s3cret}\npolicies:\n- {name: p, priority: high}\n")
     done = hermes("server", "--check", "-c", file)
     assert done.returncode == 2
-    assert re.search(r"hermes\.yml:2: unknown key 'pasword' in users; nearest: 'password'", done.stderr)
-    assert re.search(r"hermes\.yml:4: policy 'p': priority must be a whole number", done.stderr)
+    assert re.search(r"hermes\.yml:2:\d+: unknown key 'pasword' in users; nearest: 'password'", done.stderr)
+    assert re.search(r"hermes\.yml:4:\d+: policy 'p': priority must be a whole number", done.stderr)
     assert "s3cret" not in done.stderr
+
+
+def check(tmp_path, text, env=None):
+    """What --check says of it, a line each but the last one, which is a summary."""
+    file = tmp_path / "hermes.yml"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    done = hermes("server", "--check", "-c", file, env=env)
+    assert done.returncode == 2 and done.stdout == ""
+    return [line.partition("hermes.yml:")[2] or line for line in done.stderr.splitlines()[:-1]]
+
+
+def test_check_says_all_in_one_run(tmp_path):
+    """An unknown key, an entry that is there twice and one that is refused hide nothing that comes after them."""
+    long = "q" * 255
+    said = check(tmp_path, "node: {prt: 1}\n"
+                 "vhosts:\n- name: v\n- name: v\n"
+                 "queues:\n- {name: a, durabel: true}\n- {name: amq.x, vhost: v}\n- {name: ok, vhost: none}\n"
+                 "bindings:\n- {source: amq.topic, destination: a}\n"
+                 "- {source: amq.topic, destination: %s, vhost: v}\n" % long
+                 + "policies: [{name: p, pattern: a, apply-to: %s, definition: {max-length: 1}}]\n" % long)
+    assert said == ["1:8: unknown key 'prt' in node; nearest: 'port'",
+                    "4:3: vhost 'v' stands here a second time; first in line 3",
+                    "6:13: unknown key 'durabel' in queues; nearest: 'durable'",
+                    "7:4: queue 'amq.x': ACCESS_REFUSED - queue name 'amq.x' contains reserved prefix 'amq.*'",
+                    "8:4: no vhost 'none' here; add it to vhosts",
+                    "11:4: binding from 'amq.topic': NOT_FOUND - no queue '%s' in vhost 'v'" % long,
+                    "12:13: policy 'p': PRECONDITION_FAILED - Validation failed apply-to '%s' unrecognised; should be "
+                    "'queues', 'classic_queues', 'quorum_queues', 'streams', 'exchanges' or 'all'" % long]
+    said = check(tmp_path, "".join("k%d: 1\n" % n for n in range(70)) + "queues: [{name: amq.x}]\n")
+    assert (len(said), said[0], said[-1]) == (51, "1:1: unknown key 'k0'", "and 21 more")
+
+
+@pytest.mark.parametrize("text, said", [
+    (b"#" * (10 << 20), r"^ is larger than 1 MiB$"),
+    (b"a: " + b"[" * 500000, r"^1:35: nested deeper than 32$"),
+    (b"a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n", r"^1:4: anchors"),
+    (b"node: {port: 0}\0\n", r"^1:16: byte 0x00 is a control character$"),
+    (b"node:\r\n\tport: 0\r\n", r"^2:1: .*a tab"),
+    (b"\xef\xbb\xbfnode:\r\n  prt: 0\r\n", r"^2:3: unknown key 'prt'"),
+    (b"node:\n  port: 0\n  port: 1\n", r"^3:3: key 'port' stands here a second time; first in line 2$"),
+    (bytes(range(256)) * 256, r"^1:1: byte 0x00 is a control character"),
+], ids=["10 MiB", "nesting", "aliases", "NUL", "tab", "BOM", "twice", "noise"])
+def test_check_of_what_is_hostile(tmp_path, text, said):
+    assert any(re.search(said, line) for line in check(tmp_path, text)), check(tmp_path, text)
+
+
+def test_check_shows_all_keys_in_columns():
+    lines = hermes("server", "--check").stdout.splitlines()[:-1]
+    starts = {re.match(r"\S+ +", line).end() for line in lines if len(line.split()) > 1}
+    assert len(lines) > 40 and len(starts) == 1, lines
 
 
 def test_lists_of_the_sample(tmp_path):
@@ -175,7 +225,7 @@ def test_lists_of_the_sample(tmp_path):
 def test_a_mistake_stops_the_start(tmp_path, text):
     this = Node(tmp_path / "n", text).start(ready=False)
     this.stop(None, status=2)
-    assert re.search(r"hermes\.yml:1: ", this.log)
+    assert re.search(r"hermes\.yml:1:\d+: ", this.log)
 
 
 # --------------------------------------------------------------------------
@@ -242,15 +292,15 @@ def test_reload_of_topology(shop):
     assert length(shop, 1, "app-new") == 1
     assert length(shop, 1) == 1         # queues are never taken away
     log = reload(shop, ALL.replace("max-queues: 5", "max-queues: 2").replace("app-q", "app-3"))
-    assert re.search(r"hermes\.yml:\d+: queue 'app-3': .*limit", log)
+    assert re.search(r"hermes\.yml:\d+:\d+: queue 'app-3': .*limit", log)
 
 
 @pytest.mark.parametrize("wrong, said", [
-    ("users: [\n", r"hermes\.yml:\d+: "),
-    ("users:\n- {username: boss, pasword: x}\n", r"hermes\.yml:2: unknown key 'pasword' in users"),
+    ("users: [\n", r"hermes\.yml:\d+:\d+: "),
+    ("users:\n- {username: boss, pasword: x}\n", r"hermes\.yml:2:\d+: unknown key 'pasword' in users"),
     ("policies:\n- {name: cap, vhost: shop, pattern: a, priority: x, definition: {max-length: 9}}\n",
-     r"hermes\.yml:2: policy 'cap': priority must be a whole number"),
-    ("users:\n- {username: boss, password: '${HERMES_TEST_NONE}'}\n", r"hermes\.yml:2: .*HERMES_TEST_NONE is not set"),
+     r"hermes\.yml:2:\d+: policy 'cap': priority must be a whole number"),
+    ("users:\n- {username: boss, password: '${HERMES_TEST_NONE}'}\n", r"hermes\.yml:2:\d+: .*HERMES_TEST_NONE is not set"),
 ], ids=["syntax", "key", "type", "variable"])
 def test_a_reload_with_a_mistake_changes_nothing(shop, wrong, said):
     log = reload(shop, wrong)
@@ -262,7 +312,7 @@ def test_a_reload_with_a_mistake_changes_nothing(shop, wrong, said):
 def test_a_reload_with_refusals_applies_the_rest(shop):
     log = reload(shop, ALL + "operator_policies:\n- {name: bad, vhost: shop, pattern: '(', definition: {max-length: 1}}\n"
                  "- {name: good, vhost: shop, pattern: ^app, definition: {max-length: 1}}\n")
-    assert re.search(r"hermes\.yml:\d+: operator policy 'bad': .*invalid", log)
+    assert re.search(r"hermes\.yml:\d+:\d+: operator policy 'bad': .*invalid", log)
     assert "entries of the settings that were refused: 1; the rest is in force" in log
     wait_for(lambda: length(shop, 5) == 1, what="the operator's length")
 
