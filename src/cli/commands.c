@@ -47,7 +47,11 @@ const struct cli_option cli_client_options[] = {
 	{ .name = "password",
 	    .value = "WORD",
 	    .env = "HERMES_PASSWORD",
-	    .text = "that user's password" },
+	    .text = "that user's password; others on the machine can read it off the command line" },
+	{ .name = "password-file",
+	    .value = "FILE",
+	    .env = "HERMES_PASSWORD_FILE",
+	    .text = "the password is its first line; without any password a terminal is asked" },
 	END_OF_TABLE,
 };
 
@@ -550,7 +554,7 @@ const struct cli_command cli_commands[] = {
 	    .run = cmd_help,
 	    .usage = "[COMMAND]",
 	    .text = "explain a command",
-	    .args_max = 1 },
+	    .args_max = 2 },
 	{ .name = "version",
 	    .run = cmd_version,
 	    .usage = "",

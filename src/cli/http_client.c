@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/http_client.h"
 
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include <event2/http.h>
 
 #include "base/mem.h"
+#include "cli/login.h"
 #include "cli/text_safe.h"
 #include "mgmt/base64.h"
 #include "mgmt/http.h"
@@ -57,31 +59,35 @@ on_error(enum evhttp_request_error error, void *arg)
 }
 
 /* The text before the first ':' of the URL's user part, and what follows it, stand in for the options that were
- * not given. */
-static void
-set_login(struct talk *k)
+ * not given; a URL on the command line stands above the environment. False: *rc, and it was said. */
+static bool
+set_login(struct talk *k, int *rc)
 {
 	const char *info = evhttp_uri_get_userinfo(k->uri);
-	const char *user = cli_value(k->cli, "user"), *password = cli_value(k->cli, "password");
+	const char *user = cli_value(k->cli, "user");
 	const char *colon = info != NULL ? strchr(info, ':') : NULL;
+	bool is_above = info != NULL && cli_count(k->cli, "url") > 0;
+	char *address = NULL; /* its password */
 
-	if (user == NULL && info != NULL) {
+	if (info != NULL && (user == NULL || (is_above && cli_count(k->cli, "user") == 0))) {
 		char *raw = xstrndup(info, colon != NULL ? (size_t)(colon - info) : strlen(info));
 
 		k->user = evhttp_uridecode(raw, 0, NULL);
-		k->password = evhttp_uridecode(colon != NULL ? colon + 1 : "", 0, NULL);
+		address = colon != NULL ? evhttp_uridecode(colon + 1, 0, NULL) : NULL;
 		free(raw);
-	}
-	if (k->user == NULL)
+	} else {
 		k->user = xstrdup(user != NULL ? user : "guest");
-	if (password != NULL || k->password == NULL) {
-		free(k->password);
-		k->password = xstrdup(password != NULL ? password : user != NULL ? "" : "guest");
+		address = user == NULL ? xstrdup("guest") : NULL;
 	}
+	if (k->user != NULL)
+		k->password = login_password(k->cli, k->user, address, is_above, rc);
+	free(address);
+	return k->password != NULL;
 }
 
+/* False: *rc, and it was said. */
 static bool
-parse_url(struct talk *k)
+parse_url(struct talk *k, int *rc)
 {
 	const char *url = cli_value(k->cli, "url"), *scheme, *host;
 	size_t n;
@@ -91,7 +97,7 @@ parse_url(struct talk *k)
 	host = k->uri != NULL ? evhttp_uri_get_host(k->uri) : NULL;
 	if (scheme == NULL || host == NULL || *host == '\0' || strcmp(scheme, "http") != 0) {
 		/* it may hold a password: not shown */
-		(void)cli_misuse(k->cli, "--url: an address is http://HOST:PORT");
+		*rc = cli_misuse(k->cli, "--url: an address is http://HOST:PORT");
 		return false;
 	}
 	n = strlen(host);
@@ -99,8 +105,7 @@ parse_url(struct talk *k)
 	k->port = evhttp_uri_get_port(k->uri);
 	if (k->port <= 0)
 		k->port = DEFAULT_PORT;
-	set_login(k);
-	return true;
+	return set_login(k, rc);
 }
 
 static void
@@ -175,11 +180,28 @@ run(struct talk *k)
 	free(target);
 }
 
+/* The library does not say that a name is not known. NULL: it is. */
+static const char *
+name_error(const char *host)
+{
+	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+	struct addrinfo *list = NULL;
+	int rc = getaddrinfo(host, NULL, &hints, &list);
+
+	if (rc == 0)
+		freeaddrinfo(list);
+	return rc != 0 ? gai_strerror(rc) : NULL;
+}
+
 /* The node could not be asked. */
 static void
 explain_silence(const struct talk *k)
 {
-	if (k->error == (int)EVREQ_HTTP_TIMEOUT)
+	const char *unknown = name_error(k->host);
+
+	if (unknown != NULL)
+		(void)cli_fail(k->cli, "cannot reach %s port %d: %s", k->host, k->port, unknown);
+	else if (k->error == (int)EVREQ_HTTP_TIMEOUT)
 		(void)cli_fail(k->cli, "%s port %d did not answer within %d s", k->host, k->port,
 		    limit_s(k->call));
 	else if (k->error == (int)EVREQ_HTTP_DATA_TOO_LONG)
@@ -236,8 +258,9 @@ explain_refusal(const struct talk *k)
 		(void)cli_fail(k->cli, "user '%s' may not do this%s%s", user,
 		    *reason != '\0' ? ": " : "", reason);
 	else if (k->status == 401)
-		(void)cli_fail(k->cli, "the node refused user '%s': %s; give --user and --password",
-		    user, *reason != '\0' ? reason : "not authorized");
+		(void)cli_fail(k->cli,
+		    "the node refused user '%s': %s; see --user and --password-file", user,
+		    *reason != '\0' ? reason : "not authorized");
 	else if (k->status == 404 && call->what != NULL && !is_telling(reason) && makes)
 		(void)cli_fail(k->cli, "%s: something that it needs is not there", call->what);
 	else if (k->status == 404 && call->what != NULL && !is_telling(reason))
@@ -291,7 +314,7 @@ http_client_call(struct cli *c, const struct http_call *call, int *status, json_
 
 	if (has_empty_name(call->path)) {
 		(void)cli_misuse(c, "a name is empty");
-	} else if (parse_url(&k)) {
+	} else if (parse_url(&k, &rc)) {
 		k.base = event_base_new();
 		if (k.base == NULL)
 			abort();

@@ -213,7 +213,7 @@ other_option_explain(const char *name)
 	static const struct {
 		const char *name, *text;
 	} options[] = {
-		{ "p", "a virtual host is --vhost NAME, a password is HERMES_PASSWORD in the environment" },
+		{ "p", "a virtual host is --vhost NAME, a password is in --password-file FILE" },
 		{ "V", "a virtual host is --vhost NAME" },
 		{ "H", "a node is --url http://HOST:PORT" },
 		{ "P", "a node is --url http://HOST:PORT" },
