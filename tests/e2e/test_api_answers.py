@@ -3,6 +3,7 @@
 import base64
 import http.client
 import json
+import socket
 import urllib.parse
 
 import pytest
@@ -140,3 +141,29 @@ def test_objects_that_rabbitmqctl_writes_as_pairs(api, vhost):
     pairs = [["max-length-bytes", 1000000], ["message-ttl", 5]]
     api("POST", "definitions", 204, body={"parameters": [dict(row, value=dict(value, definition=pairs))]})
     assert api.get("operator-policies/%s/op?columns=definition" % vhost) == {"definition": dict(pairs)}
+
+
+def own_address():
+    """One of this machine that is not on loopback; None: it has no network."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        try:
+            s.connect(("192.0.2.1", 9))     # sends nothing
+        except OSError:
+            return None
+        return s.getsockname()[0]
+
+
+def test_guest_from_another_address(api):
+    """Only who knows the password is told why it does not help."""
+    host = own_address()
+    if host is None:
+        return
+    base = "http://%s:%d/api/" % (host, urllib.parse.urlsplit(api.base).port)
+    local = {"error": "not_authorised", "reason": "User can only log in via localhost"}
+    for _ in range(2):
+        answer = api.session.get(base + "whoami", timeout=30)
+        assert (answer.status_code, answer.json()) == (401, local) and "www-authenticate" not in answer.headers
+        answer = api.session.post(base + "login", data={"username": "guest", "password": "guest"}, timeout=30)
+        assert (answer.status_code, answer.json()) == (401, local)
+        answer = api.session.get(base + "whoami", auth=("guest", "other"), timeout=30)
+        assert (answer.status_code, answer.json()["reason"]) == (401, "Login failed") and "www-authenticate" in answer.headers
