@@ -3,6 +3,7 @@
  * knows of YAML; the keys are in base/config.c.
  *
  *	settings.c		the file, sections and their keys
+ *	settings_environment.c	variables that stand above the file
  *	settings_yaml.c		from text to a tree
  *	settings_lists.c	the lists: vhosts, users, policies, exchanges, queues, bindings
  *	settings_table.c	arguments and definitions of them
@@ -72,8 +73,12 @@ void settings_load(struct settings *s, const char *file, struct problems *p);
 void settings_load_text(struct settings *s, const char *text, size_t n, struct problems *p);
 void settings_fini(struct settings *s);
 
-/* Names of accounts and of a file of definitions, which the images of other brokers' users set. */
+/* ---- settings_environment.c ---- */
+
+/* HERMES_DEFAULT_USER and the like, and the names that the images of RabbitMQ's users have. */
 void settings_environment(struct settings *s, struct problems *p);
+
+/* ---- settings.c ---- */
 
 /* What no single key can say; after everything above. Fills the node's name. The problems are then in the order of the file. */
 void settings_finish(struct settings *s, struct problems *p);

@@ -1,6 +1,7 @@
 """Lists of hermes.yml: vhosts, users, policies and the rest, at the start and on SIGHUP (README, hermes(1))."""
 # SPDX-License-Identifier: Apache-2.0
 import json
+import os
 import re
 import signal
 
@@ -350,6 +351,52 @@ def test_definitions_from_the_environment(node, tmp_path, env, there):
     file.write_text(json.dumps({"vhosts": [{"name": "imported"}]}))
     this = node(env={k: v.format(file) if v == "{}" else v for k, v in env.items()})
     assert ("imported" in [v["name"] for v in this.http("/api/vhosts")]) == there
+
+
+@pytest.mark.parametrize("prefix, end", [("HERMES", b"\n"), ("RABBITMQ", b"\r\n"), ("RABBITMQ", b"")],
+                         ids=["ours", "theirs", "no end"])
+def test_account_from_files(node, tmp_path, prefix, end):
+    """Secrets of Docker and the like."""
+    env = {}
+    for name, value in {"USER": b"app", "PASS": b" s3 cret ", "VHOST": b"shop"}.items():
+        (tmp_path / name).write_bytes(value + end)
+        env["%s_DEFAULT_%s_FILE" % (prefix, name)] = str(tmp_path / name)
+    this = node(env=env)
+    this.pika("app", " s3 cret ", "shop").close()
+    refused(this, "guest", "guest", "shop")
+    assert "s3 cret" not in this.log
+    (tmp_path / "PASS").unlink()            # it is asked for again
+    this.process.send_signal(signal.SIGHUP)
+    this.await_log("environment: %s_DEFAULT_PASS_FILE: .*PASS cannot be read: No such file or directory" % prefix)
+    this.await_log("settings not taken, the ones in force stay")
+    this.pika("app", " s3 cret ", "shop").close()
+
+
+@pytest.mark.parametrize("content, more, said", [
+    (None, {}, r"HERMES_DEFAULT_PASS_FILE: .*/secret cannot be read: No such file or directory"),
+    ("folder", {}, r"HERMES_DEFAULT_PASS_FILE: .*/secret is not a file"),
+    ("pipe", {}, r"HERMES_DEFAULT_PASS_FILE: .*/secret is not a file"),
+    (b"\n", {}, r"HERMES_DEFAULT_PASS_FILE: must not be empty"),
+    (b"x" * 4097, {}, r"HERMES_DEFAULT_PASS_FILE: .*/secret is larger than 4096 bytes"),
+    (b"x" * 1025 + b"\n", {}, r"HERMES_DEFAULT_PASS_FILE: is longer than 1024 bytes"),
+    (b"a\0b", {}, r"HERMES_DEFAULT_PASS_FILE: .*/secret has a NUL in it"),
+    (b"x", {"HERMES_DEFAULT_PASS": "y"}, r"both HERMES_DEFAULT_PASS and HERMES_DEFAULT_PASS_FILE are set"),
+    (b"x", {"HERMES_DEFAULT_USER": None}, r".* go together; HERMES_DEFAULT_USER is not set"),
+], ids=["none", "folder", "pipe", "empty", "large", "long", "NUL", "both", "alone"])
+def test_secrets_that_are_none(tmp_path, content, more, said):
+    secret = tmp_path / "secret"
+    if content == "folder":
+        secret.mkdir()
+    elif content == "pipe":
+        os.mkfifo(secret)
+    elif content is not None:
+        secret.write_bytes(content)
+    env = {"HERMES_DEFAULT_USER": "app", "HERMES_DEFAULT_PASS_FILE": str(secret), **more}
+    for check_only in (["--check"], []):
+        done = hermes("server", *check_only, "-d", tmp_path / "data", env={k: v for k, v in env.items() if v is not None})
+        assert done.returncode == 2
+        assert re.search("^environment: " + said + "$", done.stderr, re.M), done.stderr
+        assert "xxx" not in done.stderr
 
 
 def test_account_from_the_environment_of_an_image(node):
