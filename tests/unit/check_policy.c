@@ -550,6 +550,109 @@ START_TEST(changes_after_one_another)
 }
 END_TEST
 
+/* ---- a model ---- */
+
+enum { MODEL_QUEUES = 2000, MODEL_NAMES = 6, MODEL_STEPS = 120 };
+
+/* What a policy of the model says: that it is for names with this digit, and which maximum length it sets. */
+struct said_so {
+	bool is_set;
+	int priority;
+	char digit;
+	uint64_t max_length;
+};
+
+static const struct said_so *
+model_choice(const struct said_so *said_by, const char *queue)
+{
+	const struct said_so *best = NULL;
+
+	for (int i = 0; i < MODEL_NAMES; i++) {
+		const struct said_so *p = &said_by[i];
+
+		if (p->is_set && strchr(queue, p->digit) != NULL &&
+		    (best == NULL || p->priority > best->priority))
+			best = p;
+	}
+	return best;
+}
+
+static void
+model_check(const struct queue *q, struct said_so model[POLICY_KINDS][MODEL_NAMES])
+{
+	const struct said_so *user = model_choice(model[POLICY_USER], q->name),
+	                     *op = model_choice(model[POLICY_OPERATOR], q->name);
+	uint64_t most = SETTING_NONE;
+
+	if (user != NULL)
+		most = user->max_length;
+	if (op != NULL && (user == NULL || op->max_length < most))
+		most = op->max_length;
+	ck_assert_msg(q->set.max_length == most, "%s: %llu, not %llu", q->name,
+	    (unsigned long long)q->set.max_length, (unsigned long long)most);
+	ck_assert(q->is_limited == (most != SETTING_NONE));
+}
+
+static void
+model_change(struct said_so model[POLICY_KINDS][MODEL_NAMES])
+{
+	enum policy_kind kind = rand() % 2 == 0 ? POLICY_USER : POLICY_OPERATOR;
+	char name[] = { (char)('a' + rand() % MODEL_NAMES), '\0' }, pattern[] = { 0, '\0' };
+	struct said_so *p = &model[kind][name[0] - 'a'];
+
+	if (p->is_set && rand() % 3 == 0) {
+		ck_assert(policy_clear(w.vhost, kind, span_str(name)));
+		p->is_set = false;
+		return;
+	}
+	*p = (struct said_so){ true, rand() % 3, (char)('0' + rand() % 10),
+		(uint64_t)(rand() % 5 + 1) };
+	pattern[0] = p->digit;
+	SET(kind, name, pattern, "all", p->priority,
+	    { "max-length", 'l', (int64_t)p->max_length, NULL });
+}
+
+/* Changes while those before are on their way, queues that come and go meanwhile: in the end each has what applies, one that
+ * is declared has it at once, and what is undone leaves nothing. */
+START_TEST(model)
+{
+	struct said_so said_by[POLICY_KINDS][MODEL_NAMES] = { 0 };
+	struct queue *q;
+	char name[20];
+	int made = 0;
+
+	srand((unsigned)_i);
+	for (; made < MODEL_QUEUES; made++) {
+		snprintf(name, sizeof name, "q%d", made);
+		(void)world_queue(&w, name);
+	}
+	for (int step = 0; step < MODEL_STEPS; step++) {
+		model_change(said_by);
+		snprintf(name, sizeof name, "q%d", made++);
+		model_check(world_queue(&w, name), said_by);
+		if (rand() % 4 == 0)
+			queue_remove(TAILQ_FIRST(&w.vhost->queues));
+		if (rand() % 2 == 0)
+			(void)policies_run(w.broker);
+		if (rand() % 8 != 0)
+			continue;
+		while (policies_run(w.broker))
+			continue;
+		TAILQ_FOREACH (q, &w.vhost->queues, vhost_link)
+			model_check(q, said_by);
+	}
+	for (int kind = 0; kind < POLICY_KINDS; kind++)
+		for (name[0] = 'a', name[1] = '\0'; name[0] < 'a' + MODEL_NAMES; name[0]++)
+			(void)policy_clear(w.vhost, (enum policy_kind)kind, span_str(name));
+	world_turn(&w);
+	TAILQ_FOREACH (q, &w.vhost->queues, vhost_link) {
+		ck_assert(!q->is_limited && q->set.max_length == SETTING_NONE);
+		ck_assert_ptr_null(q->policy[POLICY_USER]);
+		ck_assert_ptr_null(q->policy[POLICY_OPERATOR]);
+	}
+}
+END_TEST
+
 /* ---- exchanges ---- */
 
 static struct exchange *
@@ -647,6 +750,7 @@ main(void)
 	tcase_add_test(t, letters_of_a_deleted_queue);
 	tcase_add_test(t, queues_go_in_the_walk);
 	tcase_add_test(t, changes_after_one_another);
+	tcase_add_loop_test(t, model, 0, 4);
 	tcase_add_test(t, alternate);
 	suite_add_tcase(s, t);
 	tcase_add_test(kept, restart);
