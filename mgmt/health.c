@@ -18,6 +18,7 @@
 #include "mgmt/nodes.h"
 #include "mgmt/request.h"
 #include "net/transport.h"
+#include "store/store.h"
 
 static const char *
 alarm_problem(const struct mgmt *m, char *text, size_t n)
@@ -28,6 +29,11 @@ alarm_problem(const struct mgmt *m, char *text, size_t n)
 		(void)snprintf(text, n,
 		    "memory alarm: %" PRIu64 " bytes held of %" PRIu64 "; publishers are held back",
 		    mem_total(), mem->limit);
+		return text;
+	}
+	if (m->broker->store != NULL && store_hold(m->broker->store) == STORE_DISK_FULL) {
+		(void)snprintf(text, n,
+		    "disk alarm: there is no space to write; changes that are to last wait for it");
 		return text;
 	}
 	if (m->broker->disk_low) {

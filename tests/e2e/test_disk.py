@@ -9,6 +9,7 @@ import threading
 import time
 
 import pytest
+import requests
 
 import wire
 from node import SLOW, hermes, wait_for
@@ -517,6 +518,34 @@ def test_deleting_a_queue_on_a_full_disk(node, small_disk):
     chan = this.raw().channel()
     with pytest.raises(wire.ChannelClosed):
         chan.declare("q", passive=True)
+
+
+def test_changes_over_http_on_a_full_disk(node, small_disk):
+    """They wait for space, and it is said why: by the log and by the health checks. Then they are done."""
+    def put(name, **kw):
+        return requests.put(this.http_url + "/api/global-parameters/" + name, json={"value": "x" * 100000},
+                            auth=("guest", "guest"), **kw).status_code
+
+    this = node("disk: {min_free: 0}\n", args=["-d", small_disk / "data"], data=False)
+    with open(small_disk / "ballast", "wb") as ballast, contextlib.suppress(OSError):
+        while True:
+            ballast.write(b"x" * 65536)
+    done = 0
+    with pytest.raises(requests.Timeout):
+        while done < 1000:
+            assert put("p%d" % done, timeout=1 * SLOW) == 201
+            done += 1
+    this.await_log("disk alarm: there is no space to write")
+    said = requests.get(this.http_url + "/api/health/checks/alarms", auth=("guest", "guest"), timeout=5 * SLOW)
+    assert said.status_code == 503 and "no space to write" in said.text
+    os.unlink(small_disk / "ballast")
+    assert put("late", timeout=20 * SLOW) == 201
+    this.await_log("disk alarm is over")
+    assert requests.get(this.http_url + "/healthz", timeout=5 * SLOW).status_code == 200
+    this.kill()
+    this.start()
+    left = requests.get(this.http_url + "/api/global-parameters?columns=name", auth=("guest", "guest"), timeout=20 * SLOW).json()
+    assert {"late"} | {"p%d" % i for i in range(done)} <= {row["name"] for row in left}
 
 
 def test_a_start_on_a_full_disk(node, small_disk):
