@@ -15,6 +15,7 @@
 #include "broker/vhost.h"
 #include "mgmt/about.h"
 #include "mgmt/base64.h"
+#include "mgmt/json_brief.h"
 #include "mgmt/request.h"
 
 static json_t *
@@ -141,9 +142,11 @@ tags_of_json(const json_t *tags, struct span tag[TAGS_MAX], uint32_t *count)
 char *
 json_term(const json_t *value)
 {
-	char *text = json_dumps(value, JSON_ENCODE_ANY), *term;
+	json_t *brief = json_brief(value);
+	char *text = json_dumps(brief, JSON_ENCODE_ANY), *term;
 	size_t n;
 
+	json_decref(brief);
 	if (text == NULL || !json_is_string(value))
 		return text;
 	n = strlen(text);

@@ -13,6 +13,7 @@
 #include "broker/queue.h"
 #include "broker/user.h"
 #include "broker/vhost.h"
+#include "mgmt/json_brief.h"
 #include "mgmt/json_table.h"
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/request.h"
@@ -56,8 +57,9 @@ queue_arg(const struct request *r, unsigned i)
 static bool
 refuse_value(struct request *r, const char *what, json_t *value)
 {
-	reply_json(
-	    r, 400, json_pack("{s:s, s:[s, O]}", "error", "bad_request", "reason", what, value));
+	reply_json(r, 400,
+	    json_pack(
+	        "{s:s, s:[s, o]}", "error", "bad_request", "reason", what, json_brief(value)));
 	return false;
 }
 
@@ -103,6 +105,8 @@ arguments_of_json(const json_t *j, struct table **out)
 	*out = NULL;
 	if (j == NULL || (json_is_array(j) && json_array_size(j) == 0))
 		return NULL;
+	if (!json_is_short(j, JSON_TABLE_TEXT_MAX))
+		return json_table_too_large;
 	return has_null(j) ? "null_not_allowed" : json_to_table(j, out);
 }
 

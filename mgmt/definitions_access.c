@@ -16,6 +16,7 @@
 #include "mgmt/access_json.h"
 #include "mgmt/base64.h"
 #include "mgmt/definitions.h"
+#include "mgmt/json_brief.h"
 #include "mgmt/policies.h"
 #include "mgmt/request.h"
 
@@ -332,6 +333,8 @@ import_global_parameter(struct import *im, const json_t *item)
 		return im->why;
 	if (value == NULL)
 		return "{key_missing,value}";
+	if (!json_is_short(value, PARAMETER_VALUE_MAX + 2))
+		return import_because(im, "the value is longer than %d bytes", PARAMETER_VALUE_MAX);
 	text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS);
 	if (text == NULL)
 		return "no memory for its value";

@@ -12,6 +12,7 @@
 #include <event2/buffer.h>
 #include <event2/http.h>
 
+#include "base/config.h"
 #include "base/mem.h"
 #include "broker/permission.h"
 #include "broker/broker.h"
@@ -163,11 +164,14 @@ static void
 take_body(struct request *r)
 {
 	bool has = r->route->method == EVHTTP_REQ_PUT || r->route->method == EVHTTP_REQ_POST;
+	size_t max = (size_t)r->m->cfg->http_body;
 
-	if (has && r->route->body == BODY_JSON)
-		body_read(r, on_body);
-	else
+	if (!has || r->route->body == BODY_RAW)
 		r->route->fn(r);
+	else if (r->route->body == BODY_LONG || max < BODY_SHORT_MAX)
+		body_read(r, max, on_body);
+	else
+		body_read(r, BODY_SHORT_MAX, on_body);
 }
 
 void

@@ -70,8 +70,9 @@ struct http_conn {
 TAILQ_HEAD(http_conn_list, http_conn);
 
 struct http {
-	struct loop *loop; /* borrowed */
-	struct evhttp *ev; /* owned, and with it the listening sockets */
+	struct loop *loop;        /* borrowed */
+	const struct config *cfg; /* borrowed */
+	struct evhttp *ev;        /* owned, and with it the listening sockets */
 	struct evconnlistener *listener[CONFIG_LISTEN_MAX]; /* borrowed from ev */
 	unsigned listeners;
 	http_fn *fn;
@@ -250,7 +251,7 @@ on_output(struct evbuffer *out, const struct evbuffer_cb_info *info, void *arg)
 	c->answering = false;
 }
 
-/* --- what is held of requests that are not whole ---------------------------- */
+/* --- what is held of requests ------------------------------------------------ */
 
 static void
 set_input(struct http *h, struct http_conn *c, size_t n)
@@ -271,14 +272,14 @@ no_room_for_input(struct http *h, struct http_conn *c)
 	struct http_conn *old;
 
 	TAILQ_FOREACH (old, &h->conns, link)
-		if (old->input > HTTP_INPUT_SMALL && !old->ended)
+		if (old->input > HTTP_INPUT_SMALL && !old->ended && !old->deferred)
 			break;
 	if (old != NULL && h->loop->now_ms >= old->since_ms + HTTP_SILENT_MS)
 		c = old;
 	h->stats.too_much_input++;
 	if (log_allowed(&lines))
-		log_warning("bodies of HTTP requests that are not whole yet take up %" PRIu64
-		            " bytes: one of them is given up",
+		log_warning("bodies of HTTP requests take up %" PRIu64
+		            " bytes (limits.http_bodies): one that is not whole yet is given up",
 		    h->stats.input_large);
 	set_input(h, c, 0);
 	end(c);
@@ -330,7 +331,7 @@ on_input(struct evbuffer *in, const struct evbuffer_cb_info *info, void *arg)
 		return;
 	}
 	set_input(c->http, c, c->input + info->n_added);
-	if (c->http->stats.input_large > HTTP_INPUT_LARGE && c->input > HTTP_INPUT_SMALL)
+	if (c->http->stats.input_large > c->http->cfg->http_bodies && c->input > HTTP_INPUT_SMALL)
 		no_room_for_input(c->http, c);
 }
 
@@ -415,7 +416,7 @@ make_conn(struct event_base *base, void *arg)
 	}
 	bufferevent_incref(c->bev);
 	/* bounds what one that is dead may still read until it is swept */
-	bufferevent_setwatermark(c->bev, EV_READ, 0, HTTP_HEADERS_MAX + HTTP_BODY_MAX);
+	bufferevent_setwatermark(c->bev, EV_READ, 0, HTTP_HEADERS_MAX + h->cfg->http_body);
 	c->since_ms = h->loop->now_ms;
 	h->stats.accepted++;
 	sweep(h, h->loop->now_ms);
@@ -469,13 +470,14 @@ on_request(struct evhttp_request *req, void *arg)
 
 	assert(c != NULL && !c->answering); /* made by make_conn, and not dead */
 	begin_anew(h, c);
-	set_input(h, c, evbuffer_get_length(bufferevent_get_input(bev)));
 	h->stats.requests++;
 	/* the real address: what the request says of itself decides nothing */
 	transport_addr_of(bufferevent_getfd(bev), &peer, NULL);
 	c->answering = true;
 	h->fn(h->arg, req, &peer);
 	c->answering = false;
+	if (!c->deferred)
+		set_input(h, c, evbuffer_get_length(bufferevent_get_input(bev)));
 }
 
 /* evhttp ends the process when it reads something while an answer is due, so it has to read nothing; that also ends its
@@ -500,15 +502,27 @@ http_resume(struct http *h, struct evhttp_request *req)
 
 	assert(c != NULL && c->deferred);
 	c->deferred = false;
+	set_input(h, c, evbuffer_get_length(bufferevent_get_input(c->bev)));
 	begin_anew(h, c);
 }
 
+void
+http_body_gone(struct http *h, struct evhttp_request *req)
+{
+	struct http_conn *c =
+	    find_conn(h, evhttp_connection_get_bufferevent(evhttp_request_get_connection(req)));
+
+	if (c != NULL && c->deferred)
+		set_input(h, c, evbuffer_get_length(bufferevent_get_input(c->bev)));
+}
+
 struct http *
-http_new(struct loop *l, http_fn *fn, void *arg)
+http_new(struct loop *l, const struct config *cfg, http_fn *fn, void *arg)
 {
 	struct http *h = xcalloc(1, sizeof *h);
 
 	h->loop = l;
+	h->cfg = cfg;
 	h->fn = fn;
 	h->arg = arg;
 	h->sweep.fire = on_sweep;
@@ -521,7 +535,7 @@ http_new(struct loop *l, http_fn *fn, void *arg)
 	}
 	evhttp_set_allowed_methods(h->ev, METHODS);
 	evhttp_set_max_headers_size(h->ev, HTTP_HEADERS_MAX);
-	evhttp_set_max_body_size(h->ev, HTTP_BODY_MAX);
+	evhttp_set_max_body_size(h->ev, (ev_ssize_t)cfg->http_body);
 	evhttp_set_timeout(h->ev, HTTP_REQUEST_MS / 1000);
 	evhttp_set_default_content_type(h->ev, NULL);
 	evhttp_set_bevcb(h->ev, make_conn, h);

@@ -66,7 +66,7 @@ mgmt_start(struct loop *l, struct broker *b, const struct config *cfg,
 	TAILQ_INIT(&m->batches);
 	m->sessions = web_sessions_new(b);
 	name_cluster(b);
-	m->http = http_new(l, on_request, m);
+	m->http = http_new(l, cfg, on_request, m);
 	series_start(b);
 	for (uint32_t i = 0; i < cfg->management_listen.count; i++) {
 		if (http_listen(

@@ -25,6 +25,7 @@ struct mgmt {
 	struct http *http; /* owned */
 	struct login_counts logins;   /* amqp_*: unused */
 	struct login_counts attempts; /* what was counted when they were last set to 0 */
+	uint64_t bodies_refused;      /* too long, or of too many values */
 	struct node_samples node_samples;
 	struct web_sessions *sessions; /* owned */
 	struct request_list deferred; /* owned: all whose answers come later */

@@ -165,8 +165,7 @@ policy_set_json(struct vhost *vh, enum policy_kind kind, struct span name, const
 
 		(void)snprintf(buf, n,
 		    "Validation failed\n\npriority should be a number, actually was %.60s%s\n",
-		    term != NULL ? term : "another value",
-		    json_is_real(priority) ? ": only integers are taken" : "");
+		    term, json_is_real(priority) ? ": only integers are taken" : "");
 		free(term);
 		return buf;
 	}

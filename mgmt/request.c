@@ -14,6 +14,7 @@
 #include "broker/user.h"
 #include "broker/permission.h"
 #include "broker/login.h"
+#include "mgmt/body.h"
 #include "mgmt/http.h"
 #include "mgmt/mgmt_priv.h"
 
@@ -26,40 +27,6 @@ request_new(struct mgmt *m, struct evhttp_request *ev, const struct transport_ad
 	r->ev = ev;
 	r->peer = *peer;
 	return r;
-}
-
-struct free_job {
-	struct worker_job job; /* first */
-	json_t *body;          /* one reference */
-};
-
-static void
-on_free(struct worker_job *job)
-{
-	json_decref(((struct free_job *)job)->body);
-}
-
-static void
-on_freed(struct worker_job *job)
-{
-	free(job);
-}
-
-/* Millions of values take long to free. */
-static void
-free_body(struct request *r)
-{
-	struct free_job *j;
-
-	if (!r->is_long || r->body == NULL || r->m->node.workers == NULL) {
-		json_decref(r->body);
-		return;
-	}
-	j = xcalloc(1, sizeof *j);
-	j->body = r->body;
-	j->job.run = on_free;
-	j->job.done = on_freed;
-	workers_submit(r->m->node.workers, &j->job);
 }
 
 void
@@ -77,7 +44,7 @@ request_free(struct request *r)
 	if (r->has_query)
 		evhttp_clear_headers(&r->query);
 	route_args_free(r->args);
-	free_body(r);
+	body_free(r->m, &r->body, &r->body_memory);
 	json_decref(r->wait_body);
 	free(r->user_name);
 	free(r);
@@ -178,7 +145,9 @@ request_raw(struct request *r)
 char *
 request_form(struct request *r, const char *name)
 {
-	struct span raw = request_raw(r);
+	struct evbuffer *b = evhttp_request_get_input_buffer(r->ev);
+	struct span raw =
+	    evbuffer_get_length(b) <= REQUEST_FORM_MAX ? request_raw(r) : SPAN_LIT("");
 	size_t len = strlen(name);
 	const char *p = (const char *)raw.p, *end = p + raw.n;
 

@@ -15,9 +15,12 @@ const struct route routes[] = {
 #define ROUTE(method, path, needs, vhost, fn, help) ROW(method, path, needs, vhost, JSON, fn, help)
 #define ROUTE_RAW(method, path, needs, vhost, fn, help) \
 	ROW(method, path, needs, vhost, RAW, fn, help)
+#define ROUTE_LONG(method, path, needs, vhost, fn, help) \
+	ROW(method, path, needs, vhost, LONG, fn, help)
 #include "mgmt/routes.def"
 #undef ROUTE
 #undef ROUTE_RAW
+#undef ROUTE_LONG
 #undef ROW
 };
 const size_t route_count = COUNT_OF(routes);

@@ -11,6 +11,7 @@
 #include "broker/user.h"
 #include "mgmt/access_json.h"
 #include "mgmt/base64.h"
+#include "mgmt/json_brief.h"
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/request.h"
 #include "mgmt/rows.h"
@@ -100,8 +101,8 @@ route_users_bulk_delete(struct request *r)
 		reply_done(r, 204);
 	else
 		reply_when(r, persist_objects_wait(r->m->broker), 400,
-		    json_pack("{s:s, s:[s, O]}", "error", "bad_request", "reason", "no_such_user",
-		        missing));
+		    json_pack("{s:s, s:[s, o]}", "error", "bad_request", "reason", "no_such_user",
+		        json_brief(missing)));
 }
 
 /* --- PUT ---------------------------------------------------------------------------- */

@@ -151,6 +151,16 @@ const struct cfg_key cfg_keys[] = {
 	{ CFG("limits.content_in_flight", content_in_flight), SIZE, .def = "256MiB",
 	    .min = KIB(128), .max = GIB(1024),
 	    .text = "Messages of one connection that are not yet complete." },
+	{ CFG("limits.http_body", http_body), SIZE, .def = "20MiB", .min = KIB(64), .max = GIB(1),
+	    .text = "Body of one HTTP request that imports definitions or publishes; others may "
+	            "have 1 MiB." },
+	{ CFG("limits.http_bodies", http_bodies), SIZE, .def = "64MiB", .min = MIB(1),
+	    .max = GIB(64),
+	    .text = "Bodies of all HTTP requests that are coming in or wait to be read." },
+	{ CFG("limits.http_values", http_values), SIZE, .def = "512MiB", .min = MIB(2),
+	    .max = GIB(1024),
+	    .text = "Memory that the values in long JSON bodies may take up together, at most half "
+	            "of memory.limit; a body that alone holds more is refused with 413." },
 	{ CFG("limits.consumers", consumers), NUMBER, .def = "0", .max = UINT32_MAX,
 	    .text = "Consumers of the node; 0: no limit." },
 	{ CFG("limits.queues", queues), NUMBER, .def = "0", .max = UINT32_MAX,
@@ -401,6 +411,12 @@ output_is_too_much(const struct config *c)
 }
 
 static bool
+bodies_are_too_small(const struct config *c)
+{
+	return c->http_bodies < c->http_body;
+}
+
+static bool
 journal_is_too_small(const struct config *c)
 {
 	return c->journal_max / 4 < c->journal_file_size;
@@ -430,6 +446,8 @@ static const struct rule {
 } rules[] = {
 	{ output_is_too_much, "limits.output_max", "limits.output",
 	    "must not be less than limits.output" },
+	{ bodies_are_too_small, "limits.http_bodies", "limits.http_body",
+	    "must not be less than limits.http_body" },
 	{ journal_is_too_small, "store.journal_max", "store.journal_file_size",
 	    "must be at least four times store.journal_file_size" },
 	{ password_is_missing, "default_user.name", "default_user.password",

@@ -14,9 +14,9 @@
 #include "cli/login.h"
 #include "cli/text_safe.h"
 #include "mgmt/base64.h"
-#include "mgmt/http.h"
 
 enum { GET_S = 10, CHANGE_S = 120, ANSWER_MAX = 512 << 20, DEFAULT_PORT = 15672 };
+enum { BODY_USUAL = 20 << 20 /* what a node takes if its settings say nothing else */ };
 
 static const char *const method_names[] = { "GET", "PUT", "POST", "DELETE" };
 static const enum evhttp_cmd_type method_types[] = { EVHTTP_REQ_GET, EVHTTP_REQ_PUT,
@@ -206,10 +206,11 @@ explain_silence(const struct talk *k)
 		    limit_s(k->call));
 	else if (k->error == (int)EVREQ_HTTP_DATA_TOO_LONG)
 		(void)cli_fail(k->cli, "the answer is larger than %d MiB", ANSWER_MAX >> 20);
-	else if (k->error >= 0 && k->call->text.n > HTTP_BODY_MAX)
+	else if (k->error >= 0 && k->call->text.n > BODY_USUAL)
 		(void)cli_fail(k->cli,
-		    "%s port %d did not take all %zu MiB; it takes no more than %d", k->host,
-		    k->port, k->call->text.n >> 20, HTTP_BODY_MAX >> 20);
+		    "%s port %d did not take all %zu MiB; it takes no more than its setting "
+		    "limits.http_body, usually %d MiB",
+		    k->host, k->port, k->call->text.n >> 20, BODY_USUAL >> 20);
 	else if (k->error >= 0)
 		(void)cli_fail(k->cli,
 		    "%s port %d ended the connection without an answer; is it the management port?",

@@ -337,6 +337,10 @@ START_TEST(keys_together)
 	ck_assert_uint_eq(mistakes(&k), 1);
 	ck_assert_str_eq(k->path, "limits.output_max");
 	c.output_max = c.output;
+	c.http_bodies = c.http_body - 1;
+	ck_assert_uint_eq(mistakes(&k), 1);
+	ck_assert_str_eq(k->path, "limits.http_bodies");
+	c.http_bodies = c.http_body;
 	ck_assert(config_set(&c, row("default_user.name"), "me", err));
 	ck_assert_uint_eq(mistakes(&k), 1);
 	ck_assert_str_eq(err, "default_user.name: default_user needs a password as well");

@@ -3,6 +3,7 @@
 #include "mgmt/body.h"
 
 #include <check.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
@@ -227,8 +228,8 @@ START_TEST(headers_and_bodies_are_bounded)
 	memset(big + n, 'x', HTTP_HEADERS_MAX + 100);
 	(void)snprintf(big + n + HTTP_HEADERS_MAX, 10, "\r\n\r\n");
 	ck_assert_int_ne(status_of(ask(big)), 200);
-	(void)snprintf(
-	    big, 100, "POST /healthz HTTP/1.0\r\nContent-Length: %d\r\n\r\n", HTTP_BODY_MAX + 1);
+	(void)snprintf(big, 100, "POST /healthz HTTP/1.0\r\nContent-Length: %" PRIu64 "\r\n\r\n",
+	    cfg.http_body + 1);
 	ck_assert_int_eq(status_of(ask(big)), 413);
 	ck_assert_uint_eq(http_stats(m->http)->requests, 0);
 	ck_assert_uint_eq(http_stats(m->http)->open, 0);
@@ -309,7 +310,7 @@ START_TEST(bodies_that_wait_are_bounded)
 			turn();
 		}
 		ck_assert(i < FIVE - 1 || http_stats(m->http)->too_much_input == 1);
-		ck_assert_uint_le(http_stats(m->http)->input_large, HTTP_INPUT_LARGE);
+		ck_assert_uint_le(http_stats(m->http)->input_large, cfg.http_bodies);
 	}
 	for (unsigned i = 0; i < 20; i++)
 		turn();

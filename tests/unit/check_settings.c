@@ -126,6 +126,10 @@ static const struct wrong {
 	    "hermes.yml:2:3: default_user.name: default_user needs a password as well" },
 	{ "limits:\n  output: 2MiB\n  output_max: 1MiB\n",
 	    "hermes.yml:3:3: limits.output_max: must not be less than limits.output" },
+	{ "limits:\n  http_body: 100MiB\n",
+	    "hermes.yml: limits.http_bodies: must not be less than limits.http_body" },
+	{ "limits: {http_body: 1KiB}\n",
+	    "hermes.yml:1:10: limits.http_body: 1KiB is out of range: 64KiB to 1GiB" },
 	/* variables */
 	{ "log:\n  file: ${HERMES_T_UNSET}\n",
 	    "hermes.yml:2:9: the environment variable HERMES_T_UNSET is not set; set it, or write "
