@@ -309,8 +309,9 @@ cli_main(int argc, char **argv)
 		return CLI_OK;
 	}
 	if (c.arg_count < c.command->args_min)
-		return cli_misuse(&c, "something is missing; usage: hermes %s %s", c.command->name,
-		    c.command->usage);
+		return cli_misuse(&c,
+		    "something is missing; usage: hermes %s %s; 'hermes help %s' says more",
+		    c.command->name, c.command->usage, c.command->name);
 	/* a node that hangs up is for the command to explain; 'hermes server' sees to itself */
 	if (c.command->run != cmd_server)
 		signal(SIGPIPE, SIG_IGN);

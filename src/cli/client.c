@@ -130,14 +130,28 @@ parse_address(struct cli *c, char *url, struct amqp_connection_info *info)
 	return true;
 }
 
+/* HOST:PORT is an address, too. */
+static const char *
+behind_scheme(const char *url)
+{
+	const char *mark = strstr(url, "://");
+
+	return mark != NULL ? mark + 3 : url;
+}
+
+static char *
+with_scheme(const char *url)
+{
+	return xasprintf("%s%s", behind_scheme(url) == url ? "amqp://" : "", url);
+}
+
 /* Does --amqp on the command line, not that of the environment, name a user (or a vhost)? */
 static bool
 address_names(const struct cli *c, char what)
 {
 	const char *url = cli_count(c, "amqp") > 0 ? cli_value(c, "amqp") : NULL;
-	const char *host = url != NULL ? strstr(url, "://") : NULL;
 
-	return host != NULL && strchr(host + 3, what) != NULL;
+	return url != NULL && strchr(behind_scheme(url), what) != NULL;
 }
 
 /* An option, else what the address on the command line says, else the environment, else the address. */
@@ -155,10 +169,10 @@ option_or(const struct cli *c, const char *name, char mark, const char *address)
 static char *
 password_of(struct cli *c, const char *user, const struct amqp_connection_info *info, int *status)
 {
-	const char *url = cli_value(c, "amqp"), *host = url != NULL ? strstr(url, "://") : NULL,
+	const char *url = cli_value(c, "amqp"), *host = url != NULL ? behind_scheme(url) : NULL,
 	           *at = host != NULL ? strchr(host, '@') : NULL;
 	bool has_login = at != NULL,
-	     has_password = has_login && memchr(host + 3, ':', (size_t)(at - host - 3)) != NULL,
+	     has_password = has_login && memchr(host, ':', (size_t)(at - host)) != NULL,
 	     is_guest = !has_login && cli_value(c, "user") == NULL;
 	bool is_of_address = has_password && strcmp(user, info->user) == 0;
 
@@ -200,7 +214,7 @@ int
 client_open(struct client_conn *k, struct cli *c)
 {
 	const char *given = cli_value(c, "amqp");
-	char *url = given != NULL ? xstrdup(given) : NULL, *password = NULL;
+	char *url = given != NULL ? with_scheme(given) : NULL, *password = NULL;
 	const char *user;
 	struct amqp_connection_info info;
 	amqp_socket_t *socket_of;

@@ -354,7 +354,7 @@ const struct cli_command cli_commands[] = {
 	        "  hermes list queues\n"
 	        "  hermes list consumers --vhost shop --columns queue.name,prefetch_count\n",
 	    .args_min = 1,
-	    .args_max = 1,
+	    .args_max = 16,
 	    .options = list_options,
 	    .shared = { only_vhost_options },
 	    .client_http = true },

@@ -89,10 +89,12 @@ set_login(struct talk *k, int *rc)
 static bool
 parse_url(struct talk *k, int *rc)
 {
-	const char *url = cli_value(k->cli, "url"), *scheme, *host;
+	const char *given = cli_value(k->cli, "url"), *scheme, *host;
+	char *url = xasprintf("%s%s", strstr(given, "://") == NULL ? "http://" : "", given);
 	size_t n;
 
 	k->uri = evhttp_uri_parse(url);
+	free(url);
 	scheme = k->uri != NULL ? evhttp_uri_get_scheme(k->uri) : NULL;
 	host = k->uri != NULL ? evhttp_uri_get_host(k->uri) : NULL;
 	if (scheme == NULL || host == NULL || *host == '\0' || strcmp(scheme, "http") != 0) {
@@ -268,6 +270,9 @@ explain_refusal(const struct talk *k)
 		(void)cli_fail(k->cli, "there is no %s", call->what);
 	else if ((k->status == 400 || k->status == 404) && call->what != NULL && *reason != '\0')
 		(void)cli_fail(k->cli, "%s: %s", call->what, reason);
+	else if (call->what != NULL)
+		(void)cli_fail(k->cli, "%s: the node answered %d%s%s", call->what, k->status,
+		    *reason != '\0' ? ": " : "", reason);
 	else
 		(void)cli_fail(k->cli, "%s %s: the node answered %d%s%s",
 		    method_names[call->method], call->path, k->status, *reason != '\0' ? ": " : "",

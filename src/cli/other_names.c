@@ -154,7 +154,14 @@ static const struct other_name {
 	{ "rabbitmq_queues", PREFIX },
 	{ "rabbitmq_plugins", NO_PLUGINS },
 	{ "rabbitmq_server", "hermes server" },
-	/* things that are verbs' objects here */
+	/* things that are verbs' objects here, and verbs that stand behind what they are for */
+	{ "add",
+	    "it stands behind what is added: 'hermes user add NAME', 'hermes vhost add NAME'" },
+	{ "create", "'hermes declare' makes queues and exchanges, 'hermes vhost add' and 'hermes "
+	            "user add' the others" },
+	{ "remove", "'hermes delete' deletes queues and exchanges, 'hermes vhost delete' and the "
+	            "like the others" },
+	{ "set", "it stands behind what is set: 'hermes policy set', 'hermes permission set'" },
 	{ "queue", "hermes declare queue NAME" },
 	{ "queues", "hermes list queues" },
 	{ "exchange", "hermes declare exchange NAME" },

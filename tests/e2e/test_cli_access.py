@@ -141,7 +141,7 @@ def test_values_of_a_definition_have_types(cli):
 
 @pytest.mark.parametrize("words, said", [
     (["policy", "lsit"], "there is no 'lsit'; nearest: 'list'"),
-    (["user", "frobnicate"], "there is no 'frobnicate'; 'hermes help user' shows all"),
+    (["user", "frobnicate"], "there is no 'frobnicate'; there is add, set, passwd, delete, list"),
     (["list", "queue"], "there is no 'queue'; nearest: 'queues'"),
     (["list"], "something is missing"),
     (["user", "add"], "something is missing; usage: hermes user add NAME"),

@@ -74,6 +74,15 @@ def test_an_address_with_a_user_stands_above_the_environment(broker, account):
     assert "user 'ops'" in hermes("list", "users", "--url", with_login, "--user", "ops", env=other).stderr
 
 
+def test_an_address_needs_no_scheme(broker, account):
+    for words, port in ((["list", "users", "--url"], broker.management_port),
+                        (["publish", "-k", "mine", "-b", "x", "--amqp"], broker.port)):
+        assert hermes(*words, "127.0.0.1:%d" % port).returncode == 0
+        assert hermes(*words, "guest:guest@127.0.0.1:%d" % port).returncode == 0
+        done = hermes(*words, "guest:wrong@127.0.0.1:%d" % port, env={"HERMES_PASSWORD": "guest"})
+        assert done.returncode == 1 and "refused" in done.stderr.lower()
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_explains_itself(command):
     for words in ([command, "--help"], [command, "-h"], ["help", command]):
