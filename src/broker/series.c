@@ -63,6 +63,7 @@ static const uint16_t node_fields[] = { MESSAGE_STATS(NODE)
 	offsetof(struct broker, stats.channels_opened),
 	offsetof(struct broker, stats.channels_closed),
 	offsetof(struct broker, stats.queues_declared),
+	offsetof(struct broker, stats.queues_created),
 	offsetof(struct broker, stats.queues_deleted) };
 
 static const struct series_type {

@@ -6,6 +6,7 @@ import json
 import socket
 import urllib.parse
 
+import pika
 import pytest
 
 from api import Api
@@ -16,7 +17,9 @@ from node import Node
 def api(tmp_path_factory):
     this = Node(tmp_path_factory.mktemp("answers")).start()
     try:
-        yield Api(this)
+        this_api = Api(this)
+        this_api.amqp_port = this.port
+        yield this_api
         this.stop()
     finally:
         this.kill()
@@ -167,3 +170,28 @@ def test_guest_from_another_address(api):
         assert (answer.status_code, answer.json()) == (401, local)
         answer = api.session.get(base + "whoami", auth=("guest", "other"), timeout=30)
         assert (answer.status_code, answer.json()["reason"]) == (401, "Login failed") and "www-authenticate" in answer.headers
+
+
+def test_declarations_and_queues_that_they_made(api):
+    """Who declares again and again makes few queues, and is seen all the same."""
+    names = ("queue_declared", "queue_created", "queue_deleted")
+
+    def churn():
+        rates = api.get("overview?columns=churn_rates")["churn_rates"]
+        return [rates[name] for name in names]
+
+    before = churn()
+    host = urllib.parse.urlsplit(api.base).hostname
+    conn = pika.BlockingConnection(pika.ConnectionParameters(host, api.amqp_port))
+    chan = conn.channel()
+    for _ in range(5):
+        chan.queue_declare("again")
+    chan.queue_declare("again", passive=True)
+    chan.queue_declare("", exclusive=True)
+    for wrong in ({"queue": "again", "durable": True}, {"queue": "missing", "passive": True}):
+        with pytest.raises(pika.exceptions.ChannelClosedByBroker):
+            conn.channel().queue_declare(**wrong)
+    api("PUT", "queues/%2F/again", 204, body={"durable": False})
+    chan.queue_delete("again")
+    conn.close()
+    assert [now - then for now, then in zip(churn(), before)] == [8, 2, 2]
