@@ -356,41 +356,61 @@ settings_apply_policy(struct broker *b, int kind, const struct settings_item *t,
 
 /* ---- what the settings had ---- */
 
-static bool
-drop_user(struct broker *b, const struct settings *s)
+/* At most so many of a kind in one go: a scan for each alone would be long where many go. */
+enum { DROP_MAX = 16 };
+
+static unsigned
+drop_users(struct broker *b, const struct settings *s)
 {
-	for (struct user *u = b->users; u != NULL; u = u->hh.next) {
+	static struct log_limit limit = { .burst = 50 };
+	struct user *u, *next;
+	unsigned n = 0;
+
+	HASH_ITER(hh, b->users, u, next)
+	{
 		if (!u->of_settings || settings_has(&s->users, NULL, u->name))
 			continue;
-		log_info("user '%s' goes: the settings do not have it any more", u->name);
+		if (log_allowed(&limit))
+			log_info("user '%s' goes: the settings do not have it any more", u->name);
 		user_clear(u);
-		return true;
+		if (++n == DROP_MAX)
+			break;
 	}
-	return false;
+	return n;
 }
 
-static bool
-drop_policy(struct vhost *vh, enum policy_kind kind, const struct settings_list *l)
+static unsigned
+drop_policies(struct vhost *vh, enum policy_kind kind, const struct settings_list *l)
 {
-	for (struct policy *q = l->is_given ? vh->policies[kind] : NULL; q != NULL;
-	     q = q->hh.next) {
+	static struct log_limit limit = { .burst = 50 };
+	struct policy *q, *next;
+	unsigned n = 0;
+
+	if (!l->is_given)
+		return 0;
+	HASH_ITER(hh, vh->policies[kind], q, next)
+	{
 		if (!q->of_settings || settings_has(l, vh->name, q->name))
 			continue;
-		log_info("%s '%s' of vhost '%s' goes: the settings do not have it any more",
-		    kind == POLICY_USER ? "policy" : "operator policy", q->name, vh->name);
-		return policy_clear(vh, kind, span_str(q->name));
+		if (log_allowed(&limit))
+			log_info("%s '%s' of vhost '%s' goes: the settings do not have it any more",
+			    kind == POLICY_USER ? "policy" : "operator policy", q->name, vh->name);
+		(void)policy_clear(vh, kind, span_str(q->name));
+		if (++n == DROP_MAX)
+			break;
 	}
-	return false;
+	return n;
 }
 
 bool
-settings_drop_one(struct broker *b, const struct settings *s)
+settings_drop_some(struct broker *b, const struct settings *s)
 {
-	if (s->users.is_given && drop_user(b, s))
+	if (s->users.is_given && drop_users(b, s) > 0)
 		return true;
 	for (struct vhost *vh = b->vhosts; vh != NULL; vh = vh->hh.next)
-		if (drop_policy(vh, POLICY_USER, &s->policies) ||
-		    drop_policy(vh, POLICY_OPERATOR, &s->operator_policies))
+		if (drop_policies(vh, POLICY_USER, &s->policies) +
+		        drop_policies(vh, POLICY_OPERATOR, &s->operator_policies) >
+		    0)
 			return true;
 	return false;
 }

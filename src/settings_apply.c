@@ -236,7 +236,7 @@ step(struct settings_apply *a)
 		}
 		return true;
 	}
-	if (settings_drop_one(a->broker, s))
+	if (settings_drop_some(a->broker, s))
 		return true;
 	if (s->users.count > 0)
 		users_drop_defaults(a->broker, "the settings have users");

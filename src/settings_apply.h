@@ -49,8 +49,8 @@ void settings_apply_user(struct broker *b, const struct settings_item *t, const 
 void settings_apply_policy(struct broker *b, int kind, const struct settings_item *t, struct problems *p);
 void settings_apply_vhost(struct broker *b, const struct settings_item *t, struct problems *p);
 
-/* Takes away one user or policy that the settings had and do not have any more. False: there is none. */
-bool settings_drop_one(struct broker *b, const struct settings *s);
+/* Takes away some users or policies that the settings had and do not have any more. False: there is none. */
+bool settings_drop_some(struct broker *b, const struct settings *s);
 
 /* The vhost of an entry; NULL: there is none, which was noted. */
 struct vhost *settings_vhost_of(struct broker *b, const struct settings_item *t, const char *name, struct problems *p);

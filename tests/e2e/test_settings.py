@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
 import os
+import pathlib
 import re
 import signal
+import urllib.error
 
 import pika
 import pytest
 
-from node import TOP, Node, hermes, wait_for
+from node import TOP, Node, hermes, sanitized, wait_for
 
 ADMIN = "- {username: boss, password: b0ss, tags: [administrator], permissions: ['.*', '.*', '.*'], vhost: [/, shop]}\n"
 APP = "- {username: app, password: '${APP_PASSWORD}', permissions: ['^app', '^app', '.*'], vhost: shop}\n"
@@ -318,20 +320,81 @@ def test_a_reload_with_refusals_applies_the_rest(shop):
     wait_for(lambda: length(shop, 5) == 1, what="the operator's length")
 
 
+HASH = "c2FsdEPmxZqf1dmnTmRshtWe00Zl8KH7e/jeGk7s9sKyB2UQ"
+
+
+def many(users, policies, write="", length=5):
+    return (SHOP + "users:\n" + ADMIN
+            + "".join("- {username: u%d, password_hash: %s, permissions: ['', '%s', '']}\n" % (n, HASH, write)
+                      for n in range(users))
+            + "policies:\n"
+            + "".join("- {name: p%d, vhost: %s, pattern: ^q%d$, definition: {max-length: %d}}\n"
+                      % (n, ("/", "shop")[n % 2], n, length) for n in range(policies)))
+
+
+def test_a_long_reload_holds_nobody_up(shop):
+    """As many as a file can have come, change and go in slices of the core thread."""
+    def longest():
+        return shop.http("/api/overview", user="boss", password="b0ss")["hermes"]["process"]["turn_longest_us"]
+
+    def is_there(path):
+        try:
+            return shop.http(path, user="boss", password="b0ss") is not None
+        except urllib.error.HTTPError as e:
+            assert e.code == 404
+            return False
+
+    users = 200 if sanitized() else 6000
+    for count, policies, write, length in [(users, 2000, "", 5), (users, 2000, "^a", 6), (users // 2, 1000, "", 6),
+                                           (0, 0, "", 6)]:
+        assert "refused" not in reload(shop, many(count, policies, write, length))
+        assert is_there("/api/users/u%d" % (users - 1)) == (count == users)
+        assert is_there("/api/users/u%d" % (users // 2 - 1)) == (count > 0)
+        assert is_there("/api/policies/shop/p1999") == (policies == 2000)
+        assert is_there("/api/policies/%2F/p998") == (policies > 0)
+        if count == users:
+            assert shop.http("/api/users/u%d/permissions" % (count - 1), user="boss", password="b0ss")[0]["write"] == write
+            assert shop.http("/api/policies/shop/p1", user="boss", password="b0ss")["definition"]["max-length"] == length
+    if not sanitized():
+        assert longest() < 10000
+
+
+def test_hostile_files_on_reload(shop):
+    """None of them is taken, costs much memory, or is heard of by anybody else."""
+    def memory():
+        return int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path("/proc/%d/status" % shop.process.pid).read_text()).group(1))
+
+    before = memory()
+    heavy = 1 << 20
+    for text, said in [("#" * (10 << 20), r"hermes\.yml: is larger than 1 MiB"),
+                       ("a: " + "[" * (heavy - 10), r"hermes\.yml:1:35: nested deeper than 32"),
+                       ("queues: [" + "{}," * (heavy // 3 - 10), r"queue: needs the key 'name'"),
+                       ("users: [" + "{x: 1}," * (heavy // 7 - 10), r"unknown key 'x' in users"),
+                       ("\0" * heavy, r"hermes\.yml:1:1: byte 0x00 is a control character"),
+                       ("a: &a [x]\n" + "b: [*a, *a]\n", r"hermes\.yml:1:4: anchors")]:
+        log = reload(shop, text)
+        assert re.search(said, log) and "ones in force stay" in log
+        assert len(log) < 50000
+    if not sanitized():
+        assert memory() - before < 150 << 10        # KiB
+        assert shop.http("/api/overview", user="boss", password="b0ss")["hermes"]["process"]["turn_longest_us"] < 10000
+    check_all(shop)
+
+
 def test_reloads_while_messages_go(shop):
     """Many reloads in a row, each with more users to be hashed: nobody waits long, the last one holds."""
     conn = shop.pika("boss", "b0ss", "shop")
     ch = conn.channel()
     ch.confirm_delivery()
-    many = ["- {username: u%d, password: p%d}\n" % (n, n) for n in range(40)]
+    some = ["- {username: u%d, password: p%d}\n" % (n, n) for n in range(40)]
     for n in range(0, 40, 4):
         fresh = shop.folder / "fresh.yml"       # a reader never finds half a file
-        fresh.write_text(SHOP + "users:\n" + ADMIN + APP + "".join(many[:n]))
+        fresh.write_text(SHOP + "users:\n" + ADMIN + APP + "".join(some[:n]))
         fresh.rename(shop.config)
         shop.process.send_signal(signal.SIGHUP)
         ch.basic_publish("app-in", "any", b"x")
     conn.close()
-    reload(shop, SHOP + "users:\n" + ADMIN + APP + many[0])
+    reload(shop, SHOP + "users:\n" + ADMIN + APP + some[0])
     names = [u["name"] for u in shop.http("/api/users", user="boss", password="b0ss")]
     assert sorted(names) == ["app", "boss", "u0"]
 
