@@ -25,6 +25,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -33,6 +34,7 @@
 #include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <event2/http.h>
+#include <event2/keyvalq_struct.h>
 #include <event2/listener.h>
 
 #include "base/config.h"
@@ -459,6 +461,34 @@ begin_anew(struct http *h, struct http_conn *c)
 	TAILQ_INSERT_TAIL(&h->conns, c, link);
 }
 
+static bool
+is_number(const char *text)
+{
+	size_t n = strspn(text, "0123456789");
+
+	return n > 0 && text[n + strspn(text + n, " \t")] == '\0';
+}
+
+/* May a proxy before us have seen another end of the request than evhttp, which takes the first length, and a coding that
+ * it does not know for none? Then what stands behind it may be somebody else's. (RFC 9112, 6.3) */
+static bool
+is_ambiguous(struct evhttp_request *req)
+{
+	const struct evkeyvalq *headers = evhttp_request_get_input_headers(req);
+	const char *length = evhttp_find_header(headers, "Content-Length");
+	const struct evkeyval *h;
+
+	TAILQ_FOREACH (h, headers, next) {
+		if (strcasecmp(h->key, "Transfer-Encoding") == 0 &&
+		    (strcasecmp(h->value, "chunked") != 0 || length != NULL))
+			return true;
+		if (strcasecmp(h->key, "Content-Length") == 0 &&
+		    (!is_number(h->value) || strcmp(h->value, length) != 0))
+			return true;
+	}
+	return false;
+}
+
 static void
 on_request(struct evhttp_request *req, void *arg)
 {
@@ -470,6 +500,10 @@ on_request(struct evhttp_request *req, void *arg)
 
 	assert(c != NULL && !c->answering); /* made by make_conn, and not dead */
 	begin_anew(h, c);
+	if (is_ambiguous(req)) {
+		evhttp_send_error(req, HTTP_BADREQUEST, NULL);
+		return;
+	}
 	h->stats.requests++;
 	/* the real address: what the request says of itself decides nothing */
 	transport_addr_of(bufferevent_getfd(bev), &peer, NULL);

@@ -34,6 +34,7 @@ static const struct {
 	{ "GET /healthz/", "", 200, "ok" },
 	{ "HEAD /healthz", "", 200, "content-length: 15" },
 	{ "GET /healthz?x=1", "", 200, "ok" },
+	{ "GET /healthz", "Content-Length: 0\r\nContent-Length: 0\r\n", 200, "ok" },
 	{ "POST /healthz", "", 405, "allow: HEAD, GET, OPTIONS" },
 	{ "DELETE /api/overview", "", 405, "content-length: 0\r\n" },
 	{ "OPTIONS /api/overview", "", 200, "allow: HEAD, GET, OPTIONS" },
@@ -352,6 +353,14 @@ static const struct {
 	{ "nonsense\r\n\r\n", 400, "Bad Request" },
 	{ "POST /healthz HTTP/1.0\r\nContent-Length: 99999999\r\n\r\n", 413,
 	    "Request Entity Too Large" },
+	{ "GET /healthz HTTP/1.1\r\nContent-Length: 0\r\nContent-Length: 1\r\n\r\nx", 400,
+	    "Bad Request" },
+	{ "GET /healthz HTTP/1.1\r\nContent-Length: +0\r\n\r\n", 400, "Bad Request" },
+	{ "POST /healthz HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 400,
+	    "Bad Request" },
+	{ "POST /healthz HTTP/1.1\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: "
+	  "identity\r\n\r\n0\r\n\r\n",
+	    400, "Bad Request" },
 };
 
 START_TEST(errors_are_json)
