@@ -47,7 +47,8 @@ const struct cli_option cli_client_options[] = {
 	{ .name = "password",
 	    .value = "WORD",
 	    .env = "HERMES_PASSWORD",
-	    .text = "that user's password; others on the machine can read it off the command line" },
+	    .text =
+	        "that user's password; others on the machine can read it off the command line" },
 	{ .name = "password-file",
 	    .value = "FILE",
 	    .env = "HERMES_PASSWORD_FILE",
@@ -201,6 +202,9 @@ static const struct cli_option delete_options[] = {
 	{ .name = "if-unused",
 	    .text = "only a queue without consumers, an exchange without "
 	            "bindings" },
+	{ .name = "reason",
+	    .value = "TEXT",
+	    .text = "why a connection is closed, which its client is told" },
 	END_OF_TABLE,
 };
 
@@ -372,10 +376,13 @@ const struct cli_command cli_commands[] = {
 	    .client_http = true },
 	{ .name = "delete",
 	    .run = cmd_delete,
-	    .usage = "queue|exchange NAME [OPTIONS]",
-	    .text = "delete a queue or an exchange",
-	    .help = "A queue's messages are gone with it.\n"
-	            "  hermes delete queue orders --if-empty\n",
+	    .usage = "queue|exchange|connection NAME [OPTIONS]",
+	    .text = "delete a queue or an exchange, close a connection",
+	    .help =
+	        "A queue's messages are gone with it. What a connection held goes back to its "
+	        "queues.\n"
+	        "  hermes delete queue orders --if-empty\n"
+	        "  hermes delete connection '10.0.0.7:41234 -> 10.0.0.1:5672' --reason upgrade\n",
 	    .args_min = 2,
 	    .args_max = 2,
 	    .options = delete_options,

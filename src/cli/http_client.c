@@ -146,6 +146,8 @@ make_request(struct talk *k)
 	    evhttp_add_header(headers, "Connection", "close") < 0 ||
 	    evhttp_add_header(headers, "Authorization", header) < 0)
 		abort();
+	if (k->call->reason != NULL && evhttp_add_header(headers, "X-Reason", k->call->reason) < 0)
+		abort();
 	free(header);
 	free(base64);
 	free(login);

@@ -106,6 +106,7 @@ declare queue q
 declare exchange x
 delete queue q
 delete exchange x
+delete connection c
 bind x q
 unbind x q
 purge q

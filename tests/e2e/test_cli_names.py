@@ -45,7 +45,7 @@ def test_our_command_is_one(name):
     (["list", "queues", "name", "messages"], "usage: hermes list queues [--columns NAME,...] [OPTIONS]\n"),
     (["list", "foo"], "hermes list: there is no 'foo'; there is queues, exchanges, bindings,"),
     (["delete", "vhost", "x"], "hermes delete: it is 'hermes vhost delete'\n"),
-    (["delete", "foo", "x"], "hermes delete: there is no 'foo'; there is queue, exchange\n"),
+    (["delete", "foo", "x"], "hermes delete: there is no 'foo'; there is queue, exchange, connection\n"),
     (["list"], "'hermes help list' says more\n"),
     (["user", "change_password"], "hermes user: 'change_password' is 'hermes user passwd NAME' here\n"),
     (["list", "queues", "-p", "shop"], "unknown option '-p'; a virtual host is --vhost NAME"),
