@@ -415,12 +415,12 @@ class Filler(threading.Thread):
             elif readable:
                 self.take(self.conn.next_event())
 
-    def is_stuck(self):
-        return time.monotonic() - self.moved > 1
+    def is_stuck(self, seconds=1):
+        return time.monotonic() - self.moved > seconds
 
-    def await_blocked(self):
-        """It was told, and is. (What a spill frees may have let it go on once.)"""
-        wait_for(lambda: self.error or len(self.blocked) % 2 == 1 and self.is_stuck(), 60, "connection.blocked")
+    def await_blocked(self, seconds=1):
+        """It was told, and is. (What a spill frees may have let it go on once, and what a quiet node gives up.)"""
+        wait_for(lambda: self.error or len(self.blocked) % 2 == 1 and self.is_stuck(seconds), 60, "connection.blocked")
         assert self.error is None, repr(self.error)
         names = [name for name, _ in self.blocked]
         assert names == (["connection.blocked", "connection.unblocked"] * len(names))[:len(names)]
@@ -586,7 +586,7 @@ def test_memory_and_disk(node, small_disk):
     reader.declare("q", durable=True)
     filler = Filler(this, "q")
     filler.start()
-    told = filler.await_blocked()
+    told = filler.await_blocked(3)
     flood = Flood(this, "flood")
     flood.start()
     this.await_log("memory alarm: ", 30)
