@@ -597,8 +597,9 @@ static void
 model_change(struct said_so model[POLICY_KINDS][MODEL_NAMES])
 {
 	enum policy_kind kind = rand() % 2 == 0 ? POLICY_USER : POLICY_OPERATOR;
-	char name[] = { (char)('a' + rand() % MODEL_NAMES), '\0' }, pattern[] = { 0, '\0' };
-	struct said_so *p = &model[kind][name[0] - 'a'];
+	unsigned which = (unsigned)rand() % MODEL_NAMES;
+	char name[] = { (char)('a' + which), '\0' }, pattern[] = { 0, '\0' };
+	struct said_so *p = &model[kind][which];
 
 	if (p->is_set && rand() % 3 == 0) {
 		ck_assert(policy_clear(w.vhost, kind, span_str(name)));
@@ -641,9 +642,11 @@ START_TEST(model)
 		TAILQ_FOREACH (q, &w.vhost->queues, vhost_link)
 			model_check(q, said_by);
 	}
-	for (int kind = 0; kind < POLICY_KINDS; kind++)
-		for (name[0] = 'a', name[1] = '\0'; name[0] < 'a' + MODEL_NAMES; name[0]++)
-			(void)policy_clear(w.vhost, (enum policy_kind)kind, span_str(name));
+	for (int i = 0; i < POLICY_KINDS * MODEL_NAMES; i++) {
+		const char one[] = { (char)('a' + i / POLICY_KINDS), '\0' };
+
+		(void)policy_clear(w.vhost, (enum policy_kind)(i % POLICY_KINDS), span_str(one));
+	}
 	world_turn(&w);
 	TAILQ_FOREACH (q, &w.vhost->queues, vhost_link) {
 		ck_assert(!q->is_limited && q->set.max_length == SETTING_NONE);
