@@ -233,9 +233,10 @@ route_health_certificates(struct request *r)
 	for (size_t i = 0; i < COUNT_OF(units); i++)
 		known |= strcasecmp(r->args[1].p, units[i]) == 0;
 	if (!known)
-		reply_bad(r, "Time unit not recognised");
+		reply_bad(
+		    r, "Time unit not recognised. Supported units: days, weeks, months, years.");
 	else if (within.n == 0 || end != r->args[0].p + within.n || n < 0)
-		reply_bad(r, "Invalid expiration value");
+		reply_bad(r, "Invalid expiration value.");
 	else
 		answer(r, NULL);
 }
