@@ -98,8 +98,7 @@ mgmt_run(struct mgmt *m)
 {
 	bool more = batches_run(m);
 
-	m->listings.spent_us = 0;
-
+	more |= listings_run(m);
 	policy_changes_run(m);
 	requests_run(m);
 	pulls_run(m);

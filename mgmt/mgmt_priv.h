@@ -33,7 +33,6 @@ struct mgmt {
 	struct {
 		TAILQ_HEAD(, listing) all; /* owned: lists that are being made (listing.c) */
 		uint32_t count;
-		struct wheel_node timer;
 		uint64_t spent_us; /* on them in this turn */
 	} listings;
 	TAILQ_HEAD(, batch) batches; /* owned (publish.c) */

@@ -15,93 +15,37 @@
 #include "broker/vhost.h"
 #include "mgmt/about.h"
 #include "mgmt/access_json.h"
+#include "mgmt/access_lists.h"
 #include "mgmt/mgmt_priv.h"
-#include "mgmt/policies.h"
 #include "mgmt/request.h"
-#include "mgmt/rows.h"
-
-static const char *const policy_components[] = {
-	[POLICY_USER] = "policy", [POLICY_OPERATOR] = "operator_policy"
-};
-
-static json_t *
-row(const struct vhost *vh, const char *component, const char *name, json_t *value)
-{
-	return json_pack("{s:o, s:s, s:o, s:o}", "vhost", json_text(span_str(vh->name)),
-	    "component", component, "name", json_text(span_str(name)), "value", value);
-}
-
-/* What a vhost has; component p NULL: of all but policies, else of this one. */
-static void
-add(json_t *list, const struct vhost *vh, struct span component)
-{
-	bool all = component.p == NULL;
-	json_t *limits = vhost_limits_json(vh);
-
-	for (unsigned kind = 0; kind < COUNT_OF(policy_components); kind++) {
-		if (all ? kind == POLICY_USER : !span_is(component, policy_components[kind]))
-			continue;
-		for (const struct policy *p = vh->policies[kind]; p != NULL; p = p->hh.next)
-			(void)json_array_append_new(
-			    list, row(vh, policy_components[kind], p->name, policy_value_json(p)));
-	}
-	if ((all || span_is(component, "vhost-limits")) && json_object_size(limits) > 0)
-		(void)json_array_append_new(
-		    list, row(vh, "vhost-limits", "limits", json_incref(limits)));
-	json_decref(limits);
-	for (const struct parameter *p = vh->parameters; p != NULL; p = p->hh.next)
-		if (all || span_is(component, p->component))
-			(void)json_array_append_new(list, parameter_json(p));
-}
-
-static void
-reply_list(struct request *r, struct span component)
-{
-	json_t *list = json_array();
-
-	for (const struct vhost *vh = r->m->broker->vhosts; vh != NULL; vh = vh->hh.next)
-		if (request_sees(r, vh))
-			add(list, vh, component);
-	reply_rows(r, list);
-}
 
 void
 route_parameters(struct request *r)
 {
-	reply_list(r, span_of(NULL, 0));
+	listing_reply(r, &parameter_list, NULL, NULL);
 }
 
 void
 route_parameters_component(struct request *r)
 {
-	reply_list(r, request_arg(r, 0));
+	listing_reply_owner(r, &parameter_list, request_arg(r, 0));
 }
 
 void
 route_parameters_vhost(struct request *r)
 {
-	json_t *list = json_array();
-
-	add(list, r->vhost, request_arg(r, 0));
-	reply_rows(r, list);
+	listing_reply_owner(r, &parameter_list, request_arg(r, 0));
 }
 
 void
 route_parameter(struct request *r)
 {
-	json_t *list = json_array(), *one, *found = NULL;
-	struct span name = request_arg(r, 2);
-	size_t i;
+	void *item = parameter_item(r->vhost, request_arg(r, 0), request_arg(r, 2));
 
-	add(list, r->vhost, request_arg(r, 0));
-	json_array_foreach(list, i, one) if (span_eq(json_span(json_object_get(one, "name")), name))
-	    found = one;
-	json_incref(found);
-	json_decref(list);
-	if (found == NULL)
+	if (item == NULL)
 		reply_not_found(r);
 	else
-		reply_row(r, found);
+		reply_document(r, &parameter_list, item);
 }
 
 /* /api/parameters/vhost-limits/:vhost/limits, which is what limits of a vhost are in RabbitMQ */
@@ -211,22 +155,18 @@ set_global(struct mgmt *m, struct span name, const json_t *value, bool *is_new)
 void
 route_global_parameters(struct request *r)
 {
-	json_t *list = json_array();
-
-	for (const struct parameter *p = r->m->broker->parameters; p != NULL; p = p->hh.next)
-		(void)json_array_append_new(list, parameter_json(p));
-	reply_rows(r, list);
+	listing_reply(r, &global_parameter_list, NULL, NULL);
 }
 
 void
 route_global_parameter(struct request *r)
 {
-	const struct parameter *p = global(r->m, request_arg(r, 0));
+	struct parameter *p = global(r->m, request_arg(r, 0));
 
 	if (p == NULL)
 		reply_not_found(r);
 	else
-		reply_row(r, parameter_json(p));
+		reply_document(r, &global_parameter_list, p);
 }
 
 void

@@ -8,70 +8,32 @@
 #include "broker/table.h"
 #include "broker/vhost.h"
 #include "mgmt/access_json.h"
+#include "mgmt/access_lists.h"
 #include "mgmt/json_table.h"
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/policies.h"
 #include "mgmt/request.h"
-#include "mgmt/rows.h"
-
-json_t *
-policy_value_json(const struct policy *p)
-{
-	return json_pack("{s:o, s:o, s:I, s:s}", "pattern", json_text(span_str(p->pattern_text)),
-	    "definition", json_of_table(table_span(p->definition)), "priority",
-	    (json_int_t)p->priority, "apply-to", policy_apply_to(p));
-}
-
-json_t *
-policy_json(const struct policy *p, bool with_vhost)
-{
-	json_t *j = policy_value_json(p);
-
-	(void)json_object_set_new(j, "name", json_text(span_str(p->name)));
-	if (with_vhost)
-		(void)json_object_set_new(j, "vhost", json_text(span_str(p->vhost->name)));
-	return j;
-}
 
 /* ---- asked for ---- */
 
 static void
-add_all(json_t *list, const struct vhost *vh, enum policy_kind kind)
-{
-	for (const struct policy *p = vh->policies[kind]; p != NULL; p = p->hh.next)
-		(void)json_array_append_new(list, policy_json(p, true));
-}
-
-static void
-list_everywhere(struct request *r, enum policy_kind kind)
-{
-	json_t *list = json_array();
-
-	for (const struct vhost *vh = r->m->broker->vhosts; vh != NULL; vh = vh->hh.next) {
-		if (request_sees(r, vh))
-			add_all(list, vh, kind);
-	}
-	reply_rows(r, list);
-}
-
-static void
-list_vhost(struct request *r, enum policy_kind kind)
-{
-	json_t *list = json_array();
-
-	add_all(list, r->vhost, kind);
-	reply_rows(r, list);
-}
-
-static void
 get_one(struct request *r, enum policy_kind kind)
 {
-	const struct policy *p = policy_find(r->vhost, kind, request_arg(r, 1));
+	struct policy *p = policy_find(r->vhost, kind, request_arg(r, 1));
 
 	if (p == NULL)
 		reply_not_found(r);
 	else
-		reply_row(r, policy_json(p, true));
+		reply_document(r, &policy_lists[kind], p);
+}
+
+/* In r->vhost, or in all. */
+static void
+list(struct request *r, enum policy_kind kind)
+{
+	const struct vhost *vh = r->vhost;
+
+	listing_reply(r, &policy_lists[kind], vh, vh != NULL ? &vh->series : NULL);
 }
 
 /* ---- changed ---- */
@@ -216,11 +178,11 @@ delete_one(struct request *r, enum policy_kind kind)
 #define HANDLERS(name, kind)                          \
 	void route_##name(struct request *r)          \
 	{                                             \
-		list_everywhere(r, kind);             \
+		list(r, kind);                        \
 	}                                             \
 	void route_##name##_vhost(struct request *r)  \
 	{                                             \
-		list_vhost(r, kind);                  \
+		list(r, kind);                        \
 	}                                             \
 	void route_##name##_get(struct request *r)    \
 	{                                             \

@@ -10,11 +10,11 @@
 #include "broker/persist.h"
 #include "broker/user.h"
 #include "mgmt/access_json.h"
+#include "mgmt/access_lists.h"
 #include "mgmt/base64.h"
 #include "mgmt/json_brief.h"
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/request.h"
-#include "mgmt/rows.h"
 
 static struct user *
 named(const struct request *r)
@@ -25,33 +25,24 @@ named(const struct request *r)
 void
 route_users(struct request *r)
 {
-	json_t *list = json_array();
-
-	for (const struct user *u = r->m->broker->users; u != NULL; u = u->hh.next)
-		(void)json_array_append_new(list, user_json(u));
-	reply_rows(r, list);
+	listing_reply(r, &user_list, NULL, NULL);
 }
 
 void
 route_users_without_permissions(struct request *r)
 {
-	json_t *list = json_array();
-
-	for (const struct user *u = r->m->broker->users; u != NULL; u = u->hh.next)
-		if (u->permissions == NULL)
-			(void)json_array_append_new(list, user_json(u));
-	reply_rows(r, list);
+	listing_reply(r, &user_without_permissions_list, NULL, NULL);
 }
 
 void
 route_user(struct request *r)
 {
-	const struct user *u = named(r);
+	struct user *u = named(r);
 
 	if (u == NULL)
 		reply_not_found(r);
 	else
-		reply_row(r, user_json(u));
+		reply_document(r, &user_list, u);
 }
 
 void

@@ -56,6 +56,7 @@ broker_new(const struct config *cfg, struct wheel *wheel, uint64_t now_ms)
 	TAILQ_INIT(&b->queues);
 	TAILQ_INIT(&b->chained);
 	TAILQ_INIT(&b->delay_work);
+	LIST_INIT(&b->walks);
 	series_list_init(&b->series);
 	series_init(&b->series, &b->node, SERIES_NODE, now_ms);
 	series_is_old(&b->node);

@@ -15,6 +15,7 @@
 #include "broker/memory.h"
 #include "broker/series.h"
 #include "broker/stats.h"
+#include "broker/walk.h"
 
 struct config;
 struct vhost;
@@ -97,6 +98,7 @@ struct broker {
 	} spill;
 	uint64_t policy_changes;	/* so far */
 	struct policy_walk_list policy_walks;	/* borrowed: vhosts where not all have learnt of them (policy_apply.c) */
+	struct walk_list walks;		/* borrowed: lists that are gone through at this moment */
 	struct series_list series;	/* what is sampled, all of it: borrowed */
 	struct series node;		/* of stats */
 	struct message_stats no_stats;	/* what belongs to no vhost is counted here, and nobody looks */

@@ -28,6 +28,10 @@ permission_find(const struct user *u, const struct vhost *vh)
 static void
 free_permission(struct permission *p)
 {
+	const struct walk_list *walks = &p->user->broker->walks;
+
+	walk_pass(walks, &p->hh, WALK_LINK((struct permission *)p->hh.next, hh));
+	walk_pass(walks, &p->vhost_link, WALK_LINK(LIST_NEXT(p, vhost_link), vhost_link));
 	HASH_DEL(p->user->permissions, p);
 	LIST_REMOVE(p, vhost_link);
 	permission_patterns_free(p->pattern, p->text, PERM_KINDS);

@@ -38,7 +38,10 @@ static void
 free_one(struct topic_permission *p)
 {
 	struct topic_permission **at = &p->user->topic_permissions;
+	const struct walk_list *walks = &p->user->broker->walks;
 
+	walk_pass(walks, &p->next, WALK_LINK(p->next, next));
+	walk_pass(walks, &p->vhost_link, WALK_LINK(LIST_NEXT(p, vhost_link), vhost_link));
 	while (*at != p)
 		at = &(*at)->next;
 	*at = p->next;

@@ -64,6 +64,7 @@ user_make(struct broker *b, struct span name, uint64_t id)
 	u->id = id;
 	u->name = xstrndup(SPAN_CHARS(name), name.n);
 	mem_add(MEM_TOPOLOGY, size_of(u));
+	series_init(&b->series, &u->series, SERIES_USER, b->now_ms);
 	HASH_ADD_KEYPTR(hh, b->users, u->name, name.n, u);
 	return u;
 }
@@ -146,6 +147,7 @@ void
 user_drop(struct user *u)
 {
 	HASH_DEL(u->broker->users, u);
+	series_fini(&u->broker->series, &u->series);
 	u->is_deleted = true;
 	if (u->refs == 0)
 		free_user(u);

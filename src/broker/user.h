@@ -12,6 +12,7 @@
 #include "broker/error.h"
 #include "broker/limits.h"
 #include "broker/map.h"
+#include "broker/series.h"
 #include "broker/tags.h"
 
 struct broker;
@@ -42,6 +43,7 @@ struct user {
 	uint32_t refs;			/* of clients and of others that keep a pointer */
 	uint32_t connections, channels;	/* open ones */
 	struct limit limit[USER_LIMITS];
+	struct series series;		/* until it is deleted */
 	struct permission *permissions;	/* owned, uthash by vhost (permission.h) */
 	struct topic_permission *topic_permissions;	/* owned, a list (topic_permission.h) */
 	UT_hash_handle hh;		/* in broker->users, unless deleted */

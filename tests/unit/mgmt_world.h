@@ -84,6 +84,8 @@ turn(void)
 	loop_wait(l, true);
 	b->now_ms = l->now_ms;
 	loop_read(l);
+	if (m != NULL)
+		(void)mgmt_run(m);
 	loop_flush(l);
 	loop_reap(l);
 }
