@@ -165,7 +165,8 @@ user_clear(struct user *u)
 	persist_user_gone(u);
 	b->permission_epoch++;
 	snprintf(why, sizeof why, "user '%s' is deleted", u->name);
-	TAILQ_FOREACH (c, &b->clients, link)
+	/* each client has a reference: of thousands of accounts few are logged in */
+	for (c = u->refs > 0 ? TAILQ_FIRST(&b->clients) : NULL; c != NULL; c = TAILQ_NEXT(c, link))
 		if (c->user == u)
 			client_force_close(c, why);
 	user_drop(u);
