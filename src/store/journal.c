@@ -229,6 +229,7 @@ journal_begin(struct journal *j, uint32_t number, uint64_t size, uint64_t previo
 	struct jfile *f = journal_add_file(j, number, size);
 
 	f->previous_end = previous_end;
+	j->run_began = number;
 	j->end = lsn_of(number, FILE_HEADER);
 	chunk_open(j, 0);
 	j->open->need = SYNC_NOW;

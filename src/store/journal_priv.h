@@ -103,6 +103,7 @@ struct journal {
 	uint64_t files_bytes;  /* of all of them */
 	uint64_t needed_bytes; /* of those that are not given up */
 	uint32_t oldest, oldest_announced;
+	uint32_t run_began; /* number of the file that the start made */
 	uint64_t next_id, clock_ms; /* of the last hand-over */
 
 	uint64_t written, durable, durable_through; /* as last taken */

@@ -4,7 +4,7 @@
  *
  * Spares are made ahead by a worker: allocated, filled with zeros (a sync of blocks that were written before is faster),
  * synced. A slot whose file was given up becomes a spare when there are too few, and is removed otherwise. One job at a
- * time. Spares are made when the current file has been used a little: a node that writes hardly anything needs none. */
+ * time. No spare is made before the first file of a run was used a little: a node that writes hardly anything needs none. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 enum {
 	ZEROS = 256 << 10,
 	SYNC_EVERY = 4 << 20, /* bytes of zeros: others' syncs do not wait for 32 MiB of them */
-	USED_SHARE = 16 /* of a file; so much of the current one is used before spares are made */
+	USED_SHARE = 16 /* of a file; so much of the first one is used before spares are made */
 };
 
 struct slot_job {
@@ -271,13 +271,14 @@ journal_trim(struct journal *j)
 		slots_poll(j);
 }
 
-/* Of the current file. One that a start makes may be smaller than others. */
+/* Of the file that the start made, which may be smaller than others. */
 static bool
 is_used_a_little(const struct journal *j)
 {
-	uint64_t a_little = j->cfg.file_size / USED_SHARE, half = j->file[j->files - 1]->size / 2;
+	const struct jfile *f = j->file[j->files - 1];
+	uint64_t a_little = j->cfg.file_size / USED_SHARE, half = f->size / 2;
 
-	return lsn_at(j->end) >= (a_little < half ? a_little : half);
+	return f->number != j->run_began || lsn_at(j->end) >= (a_little < half ? a_little : half);
 }
 
 static bool
