@@ -97,6 +97,19 @@ static const struct {
 	    "[{<<\"bogus\">>,1}] are not recognised policy settings\n" },
 	{ POLICY_USER, "x", "", { "zip", 'S', 0, "a" },
 	    "[{<<\"zip\">>,<<\"a\">>}] are not recognised policy settings\n" },
+	{ POLICY_USER, "x", "", { "mesage-ttl", 'l', 1, NULL },
+	    "[{<<\"mesage-ttl\">>,1}] are not recognised policy settings: unknown key "
+	    "'mesage-ttl'; did you mean 'message-ttl'?\n" },
+	{ POLICY_USER, "x", "", { "ha-modes", 'S', 0, "all" },
+	    "[{<<\"ha-modes\">>,<<\"all\">>}] are not recognised policy settings: unknown key "
+	    "'ha-modes'; did you mean 'ha-mode'?\n" },
+	{ POLICY_OPERATOR, "x", "", { "max-lenght", 'l', 1, NULL },
+	    "[{<<\"max-lenght\">>,1}] are not recognised policy settings: unknown key "
+	    "'max-lenght'; did you mean 'max-length'?\n" },
+	/* a name is cut, but no character */
+	{ POLICY_USER, "x", "", { "a-name-of-39-bytes-and-then-a-character\xc3\xa4", 'l', 1, NULL },
+	    "[{<<\"a-name-of-39-bytes-and-then-a-character\">>,1}] are not recognised policy "
+	    "settings\n" },
 	{ POLICY_OPERATOR, "x", "", { "overflow", 'S', 0, "drop-head" },
 	    "[{<<\"overflow\">>,<<\"drop-head\">>}] are not recognised policy settings\n" },
 	{ POLICY_OPERATOR, "x", "", { "consumer-timeout", 'l', 4, NULL },
