@@ -127,18 +127,20 @@ body_table(struct request *r, const char *name, struct table **out)
 bool
 body_has(struct request *r, const char *const names[])
 {
-	char text[400] = "[";
-	size_t n = 1;
+	char text[400] = "[", words[200] = "";
+	size_t n = 1, at = 0;
 
 	for (; *names != NULL; names++) {
 		if (json_object_get(r->body, *names) != NULL)
 			continue;
 		n += (size_t)snprintf(
 		    text + n, sizeof text - n, "%s{key_missing,%s}", n > 1 ? "," : "", *names);
+		at += (size_t)snprintf(
+		    words + at, sizeof words - at, "%s'%s'", at > 0 ? ", " : "", *names);
 	}
 	if (n == 1)
 		return true;
-	reply_bad(r, "%s]", text);
+	reply_bad(r, "%s]: the body has to have %s", text, words);
 	return false;
 }
 

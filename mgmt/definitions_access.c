@@ -201,7 +201,8 @@ user_of(struct import *im, const json_t *item)
 	struct user *u = name.p != NULL ? user_find(im->broker, name) : NULL;
 
 	if (u == NULL && name.p != NULL)
-		(void)import_because(im, "{no_such_user,<<\"%.*s\">>}", SPAN_FMT(name));
+		(void)import_because(
+		    im, "{no_such_user,<<\"%.*s\">>}: there is no such user", SPAN_FMT(name));
 	return u;
 }
 
@@ -315,7 +316,7 @@ import_parameter(struct import *im, const json_t *item)
 	    (name = import_text(im, item, "name")).p == NULL)
 		return im->why;
 	if (value == NULL)
-		return "{key_missing,value}";
+		return "{key_missing,value}: it has to have 'value'";
 	if (import_component(im, vh, component, name, value, &why))
 		return why;
 	return import_because(im, "component %.*s not found", SPAN_FMT(component));
@@ -332,7 +333,7 @@ import_global_parameter(struct import *im, const json_t *item)
 	if (name.p == NULL)
 		return im->why;
 	if (value == NULL)
-		return "{key_missing,value}";
+		return "{key_missing,value}: it has to have 'value'";
 	if (!json_is_short(value, PARAMETER_VALUE_MAX + 2))
 		return import_because(im, "the value is longer than %d bytes", PARAMETER_VALUE_MAX);
 	text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS);

@@ -38,7 +38,7 @@ take_flag(struct import *im, const json_t *item, const char *key, bool must, boo
 	if (f == -2)
 		(void)import_because(im, "%s is neither true nor false", key);
 	else if (f == -1 && must)
-		(void)import_because(im, "{key_missing,%s}", key);
+		(void)import_because(im, "{key_missing,%s}: it has to have '%s'", key, key);
 	return f >= 0 || (f == -1 && !must);
 }
 

@@ -17,7 +17,7 @@ take(struct request *r)
 	json_t *value = json_object_get(r->body, "value"), *o;
 
 	if (value == NULL) {
-		reply_bad(r, "[{key_missing,value}]");
+		reply_bad(r, "[{key_missing,value}]: the body has to have 'value'");
 		return NULL;
 	}
 	o = json_object();
@@ -96,7 +96,7 @@ route_user_limit_put(struct request *r)
 	if (limits == NULL)
 		return;
 	if (u == NULL)
-		reply_bad(r, "{no_such_user,<<\"%s\">>}", r->args[0].p);
+		reply_bad(r, "{no_such_user,<<\"%s\">>}: there is no such user", r->args[0].p);
 	else if (limits_set_json(NULL, u, limits, why, sizeof why))
 		reply_done(r, 204);
 	else

@@ -82,7 +82,7 @@ route_parameter_put(struct request *r)
 	char why[ACCESS_REASON_MAX];
 
 	if (value == NULL)
-		reply_bad(r, "[{key_missing,value}]");
+		reply_bad(r, "[{key_missing,value}]: the body has to have 'value'");
 	else if (span_is(component, "policy") || span_is(component, "operator_policy"))
 		reply_bad(r, "policies may not be set using this method");
 	else if (!names_limits(r))
@@ -177,7 +177,7 @@ route_global_parameter_put(struct request *r)
 	bool is_new;
 
 	if (value == NULL) {
-		reply_bad(r, "[{key_missing,value}]");
+		reply_bad(r, "[{key_missing,value}]: the body has to have 'value'");
 		return;
 	}
 	e = set_global(r->m, request_arg(r, 0), value, &is_new);
@@ -221,7 +221,7 @@ route_cluster_name_put(struct request *r)
 	const struct error *e;
 
 	if (name == NULL)
-		reply_bad(r, "[{key_missing,name}]");
+		reply_bad(r, "[{key_missing,name}]: the body has to have 'name'");
 	else if (!json_is_string(name) || json_string_length(name) == 0)
 		reply_bad(r, "the name is no text");
 	else if ((e = set_global(r->m, SPAN_LIT("cluster_name"), name, NULL)) != NULL)

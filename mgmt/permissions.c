@@ -88,7 +88,7 @@ take(struct request *r, const char *key)
 	struct span s = json_span(j);
 
 	if (j == NULL)
-		reply_bad(r, "[{key_missing,%s}]", key);
+		reply_bad(r, "[{key_missing,%s}]: the body has to have '%s'", key, key);
 	else if (s.p == NULL || memchr(s.p, '\0', s.n) != NULL)
 		reply_bad(r, "%s is no text", key);
 	else

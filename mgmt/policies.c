@@ -116,8 +116,10 @@ policy_set_json(struct vhost *vh, enum policy_kind kind, struct span name, const
 	const char *wrong;
 
 	if (pattern == NULL || definition == NULL) {
+		const char *missing = definition == NULL ? "definition" : "pattern";
+
 		(void)snprintf(
-		    buf, n, "[{key_missing,%s}]", definition == NULL ? "definition" : "pattern");
+		    buf, n, "[{key_missing,%s}]: a policy has to have '%s'", missing, missing);
 		return buf;
 	}
 	if (!json_is_string(pattern))

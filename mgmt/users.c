@@ -68,7 +68,7 @@ route_users_bulk_delete(struct request *r)
 	size_t i;
 
 	if (names == NULL) {
-		reply_bad(r, "[{key_missing,users}]");
+		reply_bad(r, "[{key_missing,users}]: the body has to have 'users'");
 		return;
 	}
 	if (!json_is_array(names)) {

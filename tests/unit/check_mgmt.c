@@ -65,6 +65,11 @@ static const struct {
 	{ "GET /api/overview", GUEST "Accept-Encoding: gzip\r\n", 200,
 	    "content-encoding: gzip\r\n" },
 	{ "GET /api/whoami", GUEST, 200, "{\"name\":\"guest\",\"tags\":[\"administrator\"]}" },
+	{ "PUT /api/global-parameters/a", GUEST, 400,
+	    "\"reason\":\"[{key_missing,value}]: the body has to have 'value'\"" },
+	{ "POST /api/exchanges/%2F/a/publish", GUEST, 400,
+	    "{key_missing,payload_encoding}]: the body has to have 'routing_key', 'properties', "
+	    "'payload', 'payload_encoding'\"" },
 	{ "GET /api/auth", "", 200, "{\"enable_uaa\":false}" },
 	{ "GET /api/login", "", 405, "allow: POST, OPTIONS\r\n" },
 	{ "POST /api/hermes/snapshot", GUEST "Sec-Fetch-Site: cross-site\r\n", 403, "forbidden" },
