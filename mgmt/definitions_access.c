@@ -19,6 +19,7 @@
 #include "mgmt/json_brief.h"
 #include "mgmt/policies.h"
 #include "mgmt/request.h"
+#include "mgmt/settings_note.h"
 
 static const char *
 refused(struct import *im, const struct error *e)
@@ -85,6 +86,7 @@ set_user(struct import *im, const json_t *item, const struct password *p)
 	e = user_set(im->broker, &spec, NULL);
 	if (e != NULL)
 		return refused(im, e);
+	note_user(NULL, user_find(im->broker, name), false);
 	return take_limits(im, user_find(im->broker, name), json_object_get(item, "limits"));
 }
 
@@ -218,6 +220,7 @@ import_permission(struct import *im, const json_t *item)
 	    (write = take_chars(im, item, "write")) == NULL ||
 	    (read = take_chars(im, item, "read")) == NULL)
 		return im->why;
+	note_permissions(NULL, u);
 	return refused(im, permission_set(u, vh, configure, write, read));
 }
 

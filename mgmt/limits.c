@@ -9,6 +9,7 @@
 #include "mgmt/access_lists.h"
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/request.h"
+#include "mgmt/settings_note.h"
 
 /* {"value": n} as {NAME: n}; NULL after having answered. The caller's. */
 static json_t *
@@ -50,10 +51,12 @@ route_vhost_limit_put(struct request *r)
 
 	if (limits == NULL)
 		return;
-	if (limits_set_json(r->vhost, NULL, limits, why, sizeof why))
+	if (limits_set_json(r->vhost, NULL, limits, why, sizeof why)) {
+		note_vhost_limits(r, r->vhost);
 		reply_done(r, 204);
-	else
+	} else {
 		reply_bad(r, "%s", why);
+	}
 	json_decref(limits);
 }
 
@@ -62,6 +65,7 @@ route_vhost_limit_delete(struct request *r)
 {
 	enum vhost_limit which = vhost_limit_find(request_arg(r, 1));
 
+	note_vhost_limits(r, r->vhost);
 	if (which < VHOST_LIMITS)
 		vhost_limit_clear(r->vhost, which);
 	reply_done(r, 204);
@@ -95,12 +99,14 @@ route_user_limit_put(struct request *r)
 
 	if (limits == NULL)
 		return;
-	if (u == NULL)
+	if (u == NULL) {
 		reply_bad(r, "{no_such_user,<<\"%s\">>}: there is no such user", r->args[0].p);
-	else if (limits_set_json(NULL, u, limits, why, sizeof why))
+	} else if (limits_set_json(NULL, u, limits, why, sizeof why)) {
+		note_user_limits(r, u);
 		reply_done(r, 204);
-	else
+	} else {
 		reply_bad(r, "%s", why);
+	}
 	json_decref(limits);
 }
 
@@ -114,6 +120,7 @@ route_user_limit_delete(struct request *r)
 		reply_not_found(r);
 		return;
 	}
+	note_user_limits(r, u);
 	if (which < USER_LIMITS)
 		user_limit_clear(u, which);
 	reply_done(r, 204);

@@ -12,6 +12,7 @@
 #include "mgmt/access_lists.h"
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/request.h"
+#include "mgmt/settings_note.h"
 
 void
 route_permissions(struct request *r)
@@ -145,6 +146,7 @@ route_permission_put(struct request *r)
 	log_line(LOG_INFO, &(struct log_who){ .peer = r->peer.host, .user = r->user_name },
 	    "permissions of user '%s' in vhost '%s' are '%s', '%s', '%s'", u->name, vh->name,
 	    text[PERM_CONFIGURE], text[PERM_WRITE], text[PERM_READ]);
+	note_permissions(r, u);
 	reply_done(r, is_new ? 201 : 204);
 }
 
@@ -159,6 +161,7 @@ route_permission_delete(struct request *r)
 	}
 	log_line(LOG_INFO, &(struct log_who){ .peer = r->peer.host, .user = r->user_name },
 	    "user '%s' has no permissions in vhost '%s' any more", p->user->name, p->vhost->name);
+	note_permissions(r, p->user);
 	permission_clear(p);
 	reply_done(r, 204);
 }

@@ -13,6 +13,7 @@
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/policies.h"
 #include "mgmt/request.h"
+#include "mgmt/settings_note.h"
 
 /* ---- asked for ---- */
 
@@ -162,13 +163,19 @@ put_one(struct request *r, enum policy_kind kind)
 
 	if (wrong != NULL)
 		reply_bad(r, "%s", wrong);
-	else
+	else {
+		note_policy(r, policy_find(r->vhost, kind, request_arg(r, 1)), false);
 		reply_when_applied(r, is_new ? 201 : 204);
+	}
 }
 
 static void
 delete_one(struct request *r, enum policy_kind kind)
 {
+	const struct policy *p = policy_find(r->vhost, kind, request_arg(r, 1));
+
+	if (p != NULL)
+		note_policy(r, p, true);
 	if (policy_clear(r->vhost, kind, request_arg(r, 1)))
 		reply_when_applied(r, 204);
 	else

@@ -15,6 +15,7 @@
 #include "mgmt/json_brief.h"
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/request.h"
+#include "mgmt/settings_note.h"
 
 static struct user *
 named(const struct request *r)
@@ -56,6 +57,7 @@ route_user_delete(struct request *r)
 	}
 	log_line(LOG_INFO, &(struct log_who){ .peer = r->peer.host, .user = r->user_name },
 	    "user '%s' is deleted", u->name);
+	note_user(r, u, true);
 	user_clear(u);
 	reply_done(r, 204);
 }
@@ -86,6 +88,7 @@ route_users_bulk_delete(struct request *r)
 		}
 		log_line(LOG_INFO, &(struct log_who){ .peer = r->peer.host, .user = r->user_name },
 		    "user '%s' is deleted", u->name);
+		note_user(r, u, true);
 		user_clear(u);
 	}
 	if (missing == NULL)
@@ -119,6 +122,7 @@ set(struct request *r, const struct password *p)
 	}
 	log_line(LOG_INFO, &(struct log_who){ .peer = r->peer.host, .user = r->user_name },
 	    "user '%.*s' is %s", SPAN_FMT(spec.name), created ? "made" : "changed");
+	note_user(r, user_find(r->m->broker, spec.name), false);
 	reply_done(r, created ? 201 : 204);
 }
 

@@ -209,6 +209,7 @@ settings_apply_new(struct broker *b, const struct settings *s, struct problems *
 	a->settings = s;
 	a->problems = p;
 	a->first_id = b->next_id + 1;
+	b->settings_read++;
 	p->file = s->file != NULL ? s->file : "settings";
 	return a;
 }

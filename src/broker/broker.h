@@ -55,6 +55,8 @@ struct broker {
 	struct vhost_list gone_vhosts;	/* owned: deleted, not empty yet */
 	struct user *users;		/* owned, uthash by name; deleted ones live while others keep them */
 	struct parameter *parameters;	/* owned: global ones, uthash */
+	uint32_t settings_read;		/* how often the settings were applied: in_settings.h */
+	const char *settings_file;	/* borrowed: their name, for the log; NULL: there is none */
 	struct workers *hashers;	/* borrowed: hash passwords; NULL: at once */
 	uint32_t logins_waiting;	/* for them */
 	struct client_list clients;	/* borrowed: amqp/ owns them */

@@ -305,6 +305,7 @@ policy_set(struct vhost *vh, enum policy_kind kind, const struct policy_spec *sp
 	if (is_new != NULL)
 		*is_new = old == NULL;
 	p = make(vh, kind, spec, target_of(spec->apply_to), pattern, id);
+	p->in_settings = old != NULL ? old->in_settings : 0;
 	if (old != NULL)
 		unlink_policy(old); /* walks that stand there go on with the new one */
 	put(p);

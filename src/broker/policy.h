@@ -43,6 +43,7 @@ struct policy {
 	int64_t priority;
 	uint8_t apply_to;		/* in the list of policy_apply_to() */
 	bool of_settings;		/* a file of settings has it, and nobody else has set it since */
+	uint32_t in_settings;		/* number of the last reading that named it: in_settings.h */
 	struct table *definition;	/* owned: key to value; not empty */
 	uint32_t refs;			/* of the vhost, queues, exchanges */
 	UT_hash_handle hh;		/* vhost->policies[kind], by name */

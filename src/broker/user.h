@@ -10,6 +10,7 @@
 #include "base/mac.h"
 #include "base/password.h"
 #include "broker/error.h"
+#include "broker/in_settings.h"
 #include "broker/limits.h"
 #include "broker/map.h"
 #include "broker/series.h"
@@ -39,6 +40,7 @@ struct user {
 	bool is_default;		/* made by users_begin, and not changed since */
 	bool of_settings;		/* a file of settings has it, and nobody else has set it since: it goes when it is there
 					 * no more */
+	struct in_settings in_settings;
 	bool is_deleted;		/* cannot be found any more; lives while refs > 0 */
 	uint32_t refs;			/* of clients and of others that keep a pointer */
 	uint32_t connections, channels;	/* open ones */

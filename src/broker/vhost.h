@@ -11,6 +11,7 @@
 #include "base/buckets.h"
 #include "base/bytes.h"
 #include "broker/error.h"
+#include "broker/in_settings.h"
 #include "broker/limits.h"
 #include "broker/map.h"
 #include "broker/policy.h"
@@ -62,6 +63,7 @@ struct vhost {
 	char *default_queue_type;		/* owned: "quorum", ...; NULL: nobody said */
 	bool tracing;
 	struct limit limit[VHOST_LIMITS];
+	struct in_settings in_settings;		/* rights: unused */
 	uint32_t connections;			/* open ones */
 	LIST_HEAD(, client) clients, told;	/* borrowed: these; told: that they are to be closed, as it is deleted */
 	LIST_HEAD(, dead_letters) letters;	/* borrowed: of its queues, those with dead letters, deleted ones too */

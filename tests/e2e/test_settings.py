@@ -298,6 +298,66 @@ def test_reload_of_topology(shop):
     assert re.search(r"hermes\.yml:\d+:\d+: queue 'app-3': .*limit", log)
 
 
+def test_changes_elsewhere_are_warned_of(shop):
+    """What is changed about an entry of the file, but not there, holds until the file is read again: both are in the log."""
+    def change(method, path, body=None):
+        before = len(shop.log)
+        shop.http("/api" + path, method, body, user="boss", password="b0ss")
+        shop.http("/api/users/none-such-%d" % before, "PUT", {"password": "x", "tags": ""}, user="boss", password="b0ss")
+        shop.await_log("user 'none-such-%d' is made" % before)
+        return [line for line in shop.log[before:].splitlines() if "warning" in line]
+
+    holds = "stands in %s%s; what is there comes back at the next SIGHUP or start: %s it there"
+    policy = {"pattern": "^app", "definition": {"max-length": 7}}
+    rights = {"configure": "", "write": "", "read": ""}
+    users = ALL.replace("permissions: ['^app'", "limits: {max-channels: 9}, permissions: ['^app'")
+    assert "warning" not in reload(shop, users)
+    for method, path, body, what, with_, verb in [
+            ("PUT", "/users/app", {"password": "new", "tags": ""}, "user 'app'", "", "change"),
+            ("PUT", "/permissions/shop/app", rights, "user 'app'", " with permissions", "change"),
+            ("PUT", "/permissions/%2F/app", rights, "user 'app'", " with permissions", "change"),
+            ("PUT", "/user-limits/app/max-channels", {"value": 3}, "user 'app'", " with limits", "change"),
+            ("PUT", "/policies/shop/cap", policy, "policy 'cap' of vhost 'shop'", "", "change"),
+            ("PUT", "/policies/shop/cap", policy, "policy 'cap' of vhost 'shop'", "", "change"),
+            ("PUT", "/vhosts/shop", {"description": "other"}, "vhost 'shop'", "", "change"),
+            ("DELETE", "/vhost-limits/shop/max-queues", None, "vhost 'shop'", " with limits", "change"),
+            ("POST", "/definitions/shop", {"policies": [{"name": "cap", "priority": 1, "apply-to": "all", **policy}]},
+             "policy 'cap' of vhost 'shop'", "", "change")]:
+        lines = change(method, path, body)
+        assert len(lines) == 1 and "%s %s" % (what, holds % (shop.config, with_, verb)) in lines[0], (path, lines)
+    assert "127.0.0.1" in change("DELETE", "/permissions/shop/app")[0]
+    # What is not in the file, and what changes nothing, is nobody's concern.
+    assert change("PUT", "/vhosts/shop", {}) == []
+    assert change("PUT", "/policies/shop/own", policy) == []
+    assert change("DELETE", "/policies/shop/own") == []
+    assert change("PUT", "/users/own", {"password": "new", "tags": ""}) == []
+    log = reload(shop, users)
+    for line in ["user 'app' is set back to what line 4 of ", "permissions of user 'app' in vhost 'shop' are set back to what ",
+                 "permissions of user 'app' in vhost '/' go: they are set back to what ",
+                 "policy 'cap' of vhost 'shop' is set back to what line 6 of ",
+                 "vhost 'shop' is set back to what line 1 of "]:
+        assert re.search("warning +" + re.escape(line), log), (line, log)
+    shop.pika("app", "s3cret", "shop").close()
+    assert length(shop, 5) == 2
+    assert not re.search("set (back )?to", reload(shop, users))         # once
+    for path, what in [("/users/app", "user 'app'"), ("/policies/shop/cap", "policy 'cap' of vhost 'shop'"),
+                       ("/vhosts/shop", "vhost 'shop'")]:
+        lines = change("DELETE", path)
+        assert len(lines) == 1 and "%s %s" % (what, holds % (shop.config, "", "delete")) in lines[0], (path, lines)
+    log = reload(shop, users)
+    for line in ["user 'app' is made and set to what line 4 of ", "policy 'cap' of vhost 'shop' is made and set to what line 6 of ",
+                 "vhost 'shop' is made and set to what line 1 of "]:
+        assert line in log, (line, log)
+    # Over a restart, too.
+    change("PUT", "/users/app", {"password": "new", "tags": ""})
+    shop.stop()
+    shop.start()
+    assert re.search("warning +user 'app' is set back to what line 4 of ", shop.log)
+    # A change of the file itself is none that is set back.
+    log = reload(shop, users.replace("max-length: 2", "max-length: 3"))
+    assert "info    policy 'cap' of vhost 'shop' is set to what line 6 of " in log and "warning" not in log
+
+
 @pytest.mark.parametrize("wrong, said", [
     ("users: [\n", r"hermes\.yml:\d+:\d+: "),
     ("users:\n- {username: boss, pasword: x}\n", r"hermes\.yml:2:\d+: unknown key 'pasword' in users"),
