@@ -136,6 +136,29 @@ def test_topology(node, how):
         chan.call("exchange.delete", exchange="passing")
 
 
+def test_names_of_any_bytes(node):
+    """Clients choose the names of queues and exchanges, and NUL is a byte as any other."""
+    this = node()
+    chan = this.raw().channel()
+    names = [b"n\0m", b"n\0", b"n", b"\0", b"\xff\0\xfe", b"\0" * 255]
+    chan.call("confirm.select")
+    for i, name in enumerate(names):
+        chan.declare(name, durable=True)
+        chan.exchange(name, "fanout", durable=True)
+        chan.bind(name, name)
+        chan.publish(name, "", b"%d" % i, delivery_mode=2)
+    chan.confirmed(len(names))
+    this.kill()
+    this.conns.clear()
+    this.start()
+    chan = this.raw().channel()
+    for i, name in enumerate(names):
+        assert chan.get(name).body == b"%d" % i
+        chan.publish(name, "", b"again")
+        assert chan.get_wait(name).body == b"again"
+    assert "left out" not in this.log
+
+
 def test_a_deleted_queue_stays_deleted_and_frees_its_space(node):
     """K17: kill -9 right after delete-ok."""
     this = node("store: {journal_file_size: 4MiB}\n")
