@@ -7,6 +7,8 @@
 #define PRINTF(f, a) __attribute__((format(printf, f, a)))
 #define NORETURN __attribute__((noreturn))
 #define UNUSED __attribute__((unused))
+/* Apart from a caller on the way of every message, whose registers it would take. */
+#define NOINLINE __attribute__((noinline))
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define BIT(n) (1u << (n))

@@ -149,7 +149,7 @@ check_topics(const struct user *u, const struct exchange *x, struct span headers
 	return NULL;
 }
 
-static const struct error *
+static NOINLINE const struct error *
 check_props(
     const struct session *s, const struct exchange *x, const struct props *pr, uint64_t *due_ms)
 {
