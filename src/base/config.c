@@ -125,7 +125,7 @@ const struct cfg_key cfg_keys[] = {
 	    .max = UINT16_MAX, .text = "Channels of a connection, proposed in connection.tune." },
 	{ CFG("limits.heartbeat", heartbeat_s), SECONDS, .def = "60", .max = UINT16_MAX,
 	    .flags = CFG_RELOAD,
-	    .text = "Heartbeat proposed in connection.tune; 0 proposes none." },
+	    .text = "Heartbeat proposed in connection.tune, in seconds; 0 proposes none." },
 	{ CFG("limits.connections", connections), .parse = cfg_parse_auto,
 	    .kind = "a number or auto", .def = "auto", .min = 1, .max = 10000000,
 	    .text = "Connections; auto: what the limit of descriptors allows less a reserve." },
