@@ -15,16 +15,22 @@ enum { WHAT_MAX = 640 }; /* two names and some words */
 
 /* Whether the settings have it, which is then said. */
 static bool
-note(const struct broker *b, const struct request *r, uint32_t named, const char *what,
-    const char *with, bool goes)
+note(const struct broker *b, struct request *r, uint32_t named, const char *what, const char *with,
+    bool goes)
 {
 	static struct log_limit limit = { .burst = 20 };
 	struct log_who who = { .peer = NULL };
 
 	if (named == 0 || named != b->settings_read)
 		return false;
-	if (r != NULL)
+	if (r != NULL) {
 		who = (struct log_who){ .peer = r->peer.host, .user = r->user_name };
+		reply_header(r, "X-Hermes-Note",
+		    goes ? "it stands in the settings of the node, too, and comes back at the "
+		           "next SIGHUP or start: delete it there"
+		         : "it stands in the settings of the node, too, and what is there comes "
+		           "back at the next SIGHUP or start: change it there");
+	}
 	if (log_allowed(&limit))
 		log_line(LOG_WARNING, &who,
 		    "%s stands in %s%s; what is there comes back at the next SIGHUP or start: %s "
@@ -35,8 +41,7 @@ note(const struct broker *b, const struct request *r, uint32_t named, const char
 }
 
 static bool
-note_of_user(
-    const struct request *r, const struct user *u, uint32_t named, const char *with, bool goes)
+note_of_user(struct request *r, const struct user *u, uint32_t named, const char *with, bool goes)
 {
 	char what[WHAT_MAX];
 
@@ -46,7 +51,7 @@ note_of_user(
 
 static bool
 note_of_vhost(
-    const struct request *r, const struct vhost *vh, uint32_t named, const char *with, bool goes)
+    struct request *r, const struct vhost *vh, uint32_t named, const char *with, bool goes)
 {
 	char what[WHAT_MAX];
 
@@ -55,38 +60,38 @@ note_of_vhost(
 }
 
 void
-note_user(const struct request *r, struct user *u, bool goes)
+note_user(struct request *r, struct user *u, bool goes)
 {
 	u->in_settings.is_changed |= note_of_user(r, u, u->in_settings.object, "", goes);
 }
 
 void
-note_permissions(const struct request *r, struct user *u)
+note_permissions(struct request *r, struct user *u)
 {
 	u->in_settings.rights_changed |=
 	    note_of_user(r, u, u->in_settings.rights, " with permissions", false);
 }
 
 void
-note_user_limits(const struct request *r, const struct user *u)
+note_user_limits(struct request *r, const struct user *u)
 {
 	(void)note_of_user(r, u, u->in_settings.limits, " with limits", false);
 }
 
 void
-note_vhost(const struct request *r, struct vhost *vh, bool goes)
+note_vhost(struct request *r, struct vhost *vh, bool goes)
 {
 	vh->in_settings.is_changed |= note_of_vhost(r, vh, vh->in_settings.object, "", goes);
 }
 
 void
-note_vhost_limits(const struct request *r, const struct vhost *vh)
+note_vhost_limits(struct request *r, const struct vhost *vh)
 {
 	(void)note_of_vhost(r, vh, vh->in_settings.limits, " with limits", false);
 }
 
 void
-note_policy(const struct request *r, const struct policy *p, bool goes)
+note_policy(struct request *r, const struct policy *p, bool goes)
 {
 	char what[WHAT_MAX];
 

@@ -32,6 +32,7 @@ struct talk {
 	int port;
 	char *user, *password; /* owned */
 	int status;            /* 0: no answer */
+	char *note;            /* owned: what the node has to say beside, or NULL */
 	json_t *json;          /* owned; NULL: the body is none */
 	json_error_t json_error;
 	int error; /* enum evhttp_request_error, or -1 */
@@ -41,11 +42,14 @@ static void
 on_answer(struct evhttp_request *req, void *arg)
 {
 	struct talk *k = arg;
+	const char *note;
 	struct evbuffer *b;
 
 	if (req == NULL || evhttp_request_get_response_code(req) == 0)
 		return;
 	k->status = evhttp_request_get_response_code(req);
+	note = evhttp_find_header(evhttp_request_get_input_headers(req), "X-Hermes-Note");
+	k->note = note != NULL ? xstrdup(note) : NULL;
 	b = evhttp_request_get_input_buffer(req);
 	if (evbuffer_get_length(b) > 0)
 		k->json = json_loadb((const char *)evbuffer_pullup(b, -1), evbuffer_get_length(b),
@@ -336,7 +340,10 @@ http_client_call(struct cli *c, const struct http_call *call, int *status, json_
 		*status = k.status;
 	if (rc == CLI_OK && out != NULL)
 		*out = json_incref(k.json);
+	if (rc == CLI_OK && k.note != NULL)
+		(void)cli_fail(c, "note: %s", k.note);
 	json_decref(k.json);
+	free(k.note);
 	if (k.uri != NULL)
 		evhttp_uri_free(k.uri);
 	free(k.host);
