@@ -62,6 +62,8 @@ route_user_delete(struct request *r)
 	reply_done(r, 204);
 }
 
+enum { BULK_MAX = 1000 /* for all go in one turn */ };
+
 /* All that are there go; the first that is not is the reason of a refusal. */
 void
 route_users_bulk_delete(struct request *r)
@@ -75,6 +77,12 @@ route_users_bulk_delete(struct request *r)
 	}
 	if (!json_is_array(names)) {
 		reply_bad(r, "users is no list");
+		return;
+	}
+	if (json_array_size(names) > BULK_MAX) {
+		reply_bad(r,
+		    "users is a list of at most %d names; delete more of them in several requests",
+		    BULK_MAX);
 		return;
 	}
 	json_array_foreach(names, i, name)
