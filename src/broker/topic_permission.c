@@ -176,6 +176,27 @@ topic_permission_refuses(
 	    SPAN_FMT(key), x->name, x->vhost->name, u->name);
 }
 
+/* Of a message, in units of broker->work. */
+enum { COPIES_WORK = 1024 };
+
+uint64_t
+topic_permission_end(const struct exchange *x)
+{
+	return x->vhost->broker->work + COPIES_WORK;
+}
+
+const struct error *
+topic_permission_check_copy(
+    const struct user *u, const struct exchange *x, struct span key, uint64_t end)
+{
+	if (x->vhost->broker->work > end)
+		return error_make(E_PRECONDITION_FAILED,
+		    "the topic permissions of user '%s' take more than %d steps for the keys in CC "
+		    "and BCC",
+		    u->name, COPIES_WORK * PATTERN_STEPS_WORK);
+	return topic_permission_check(u, TOPIC_WRITE, x, key);
+}
+
 const struct error *
 topic_permission_check_name(
     const struct client *c, enum topic_right right, struct span exchange, struct span key)
