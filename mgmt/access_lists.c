@@ -119,7 +119,7 @@ add_permission(struct listing *l, const struct scope *scope, struct permission *
 	struct row_id id;
 	char order[LIST_ORDER];
 
-	if (!is_in_scope(scope, p->vhost))
+	if (p->user->is_deleted || !is_in_scope(scope, p->vhost))
 		return;
 	id = right_id(p->user, p->vhost, p->id);
 	listing_add(l, &id, span_str(p->user->name), list_order(order, p->user->id, p->id), p);
@@ -193,7 +193,7 @@ add_topic(struct listing *l, const struct scope *scope, struct topic_permission 
 	struct row_id id;
 	char order[LIST_ORDER];
 
-	if (!is_in_scope(scope, p->vhost))
+	if (p->user->is_deleted || !is_in_scope(scope, p->vhost))
 		return;
 	id = right_id(p->user, p->vhost, p->id);
 	id.text = span_str(p->exchange);

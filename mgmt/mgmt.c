@@ -20,6 +20,7 @@
 #include "mgmt/pull.h"
 #include "mgmt/web_session.h"
 #include "mgmt/snapshot.h"
+#include "mgmt/users_bulk.h"
 #include "net/loop.h"
 #include "net/transport.h"
 
@@ -62,6 +63,7 @@ mgmt_start(struct loop *l, struct broker *b, const struct config *cfg,
 	TAILQ_INIT(&m->exports);
 	TAILQ_INIT(&m->policy_changes);
 	TAILQ_INIT(&m->listings.all);
+	TAILQ_INIT(&m->bulk_deletes);
 	TAILQ_INIT(&m->pulls);
 	TAILQ_INIT(&m->batches);
 	m->sessions = web_sessions_new(b);
@@ -99,6 +101,7 @@ mgmt_run(struct mgmt *m)
 	bool more = batches_run(m);
 
 	more |= listings_run(m);
+	more |= bulk_deletes_run(m);
 	policy_changes_run(m);
 	requests_run(m);
 	pulls_run(m);
@@ -117,6 +120,7 @@ mgmt_stop(struct mgmt **mp)
 	snapshot_stop(m);
 	imports_stop(m);
 	exports_stop(m);
+	bulk_deletes_stop(m);
 	policy_changes_stop(m);
 	listings_stop(m);
 	pulls_stop(m);

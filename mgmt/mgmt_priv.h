@@ -43,6 +43,7 @@ struct mgmt {
 	unsigned imports_waiting;
 	TAILQ_HEAD(, policy_change) policy_changes; /* owned (policies.c) */
 	TAILQ_HEAD(, definitions_export) exports; /* owned */
+	TAILQ_HEAD(, bulk_delete) bulk_deletes; /* owned: the first is under way (users_bulk.c) */
 	unsigned exports_waiting;
 	struct request *snapshot;     /* borrowed: whoever asked for the one that is being made; NULL: nobody */
 };

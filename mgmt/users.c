@@ -62,51 +62,6 @@ route_user_delete(struct request *r)
 	reply_done(r, 204);
 }
 
-enum { BULK_MAX = 1000 /* for all go in one turn */ };
-
-/* All that are there go; the first that is not is the reason of a refusal. */
-void
-route_users_bulk_delete(struct request *r)
-{
-	json_t *names = json_object_get(r->body, "users"), *name, *missing = NULL;
-	size_t i;
-
-	if (names == NULL) {
-		reply_bad(r, "[{key_missing,users}]: the body has to have 'users'");
-		return;
-	}
-	if (!json_is_array(names)) {
-		reply_bad(r, "users is no list");
-		return;
-	}
-	if (json_array_size(names) > BULK_MAX) {
-		reply_bad(r,
-		    "users is a list of at most %d names; delete more of them in several requests",
-		    BULK_MAX);
-		return;
-	}
-	json_array_foreach(names, i, name)
-	{
-		struct user *u =
-		    json_is_string(name) ? user_find(r->m->broker, json_span(name)) : NULL;
-
-		if (u == NULL) {
-			missing = missing != NULL ? missing : name;
-			continue;
-		}
-		log_line(LOG_INFO, &(struct log_who){ .peer = r->peer.host, .user = r->user_name },
-		    "user '%s' is deleted", u->name);
-		note_user(r, u, true);
-		user_clear(u);
-	}
-	if (missing == NULL)
-		reply_done(r, 204);
-	else
-		reply_when(r, persist_objects_wait(r->m->broker), 400,
-		    json_pack("{s:s, s:[s, o]}", "error", "bad_request", "reason", "no_such_user",
-		        json_brief(missing)));
-}
-
 /* --- PUT ---------------------------------------------------------------------------- */
 
 static void

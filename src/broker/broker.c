@@ -43,6 +43,7 @@ broker_new(const struct config *cfg, struct wheel *wheel, uint64_t now_ms)
 	TAILQ_INIT(&b->clients);
 	TAILQ_INIT(&b->forced);
 	TAILQ_INIT(&b->gone_vhosts);
+	TAILQ_INIT(&b->gone_users);
 	TAILQ_INIT(&b->policy_walks);
 	TAILQ_INIT(&b->runnable);
 	TAILQ_INIT(&b->cancelled);
@@ -110,6 +111,7 @@ broker_run(struct broker *b)
 	bool more = session_run_returning(b);
 
 	more |= vhosts_run(b);
+	more |= users_run(b);
 	more |= quorum_run(b);
 	more |= policies_run(b);
 	more |= queues_tidy(b);

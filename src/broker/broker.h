@@ -43,6 +43,7 @@ TAILQ_HEAD(quorum_list, quorum);
 TAILQ_HEAD(delay_work, delay);
 TAILQ_HEAD(dead_list, dead_letters);
 TAILQ_HEAD(vhost_list, vhost);
+TAILQ_HEAD(user_list, user);
 TAILQ_HEAD(policy_walk_list, vhost);
 
 struct broker {
@@ -54,6 +55,7 @@ struct broker {
 	struct vhost *vhosts;		/* owned, uthash by name */
 	struct vhost_list gone_vhosts;	/* owned: deleted, not empty yet */
 	struct user *users;		/* owned, uthash by name; deleted ones live while others keep them */
+	struct user_list gone_users;	/* of deleted ones, those that have rights left: a reference each */
 	struct parameter *parameters;	/* owned: global ones, uthash */
 	uint32_t settings_read;		/* how often the settings were applied: in_settings.h */
 	const char *settings_file;	/* borrowed: their name, for the log; NULL: there is none */

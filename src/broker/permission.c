@@ -21,7 +21,8 @@ permission_find(const struct user *u, const struct vhost *vh)
 {
 	struct permission *p = NULL;
 
-	HASH_FIND_PTR(u->permissions, &vh, p);
+	if (!u->is_deleted)
+		HASH_FIND_PTR(u->permissions, &vh, p);
 	return p;
 }
 
@@ -90,13 +91,6 @@ permission_clear(struct permission *p)
 	p->vhost->broker->permission_epoch++;
 	persist_permission_gone(p);
 	free_permission(p);
-}
-
-void
-permissions_drop_user(struct user *u)
-{
-	while (u->permissions != NULL)
-		permission_clear(u->permissions);
 }
 
 bool

@@ -133,13 +133,6 @@ topic_permissions_drop(struct user *u, const struct vhost *vh)
 	return n;
 }
 
-void
-topic_permissions_drop_user(struct user *u)
-{
-	while (u->topic_permissions != NULL)
-		topic_permission_clear(u->topic_permissions);
-}
-
 bool
 topic_permissions_drop_some(struct vhost *vh, unsigned *left)
 {

@@ -40,7 +40,6 @@ const struct error *topic_permission_set(struct user *u, struct vhost *vh, struc
     const char *read, bool *created) MUSTUSE;
 struct topic_permission *topic_permission_find(const struct user *u, const struct vhost *vh, struct span exchange);
 void topic_permission_clear(struct topic_permission *p);
-void topic_permissions_drop_user(struct user *u);	/* all of a user */
 /* Some of a vhost: *left goes down by as many. True: there are more. */
 bool topic_permissions_drop_some(struct vhost *vh, unsigned *left);
 /* Of a user in a vhost: how many there were. */
