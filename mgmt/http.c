@@ -489,6 +489,19 @@ is_ambiguous(struct evhttp_request *req)
 	return false;
 }
 
+/* The body of a HEAD is none to evhttp: it would take it for the next request, which nobody sent. */
+static bool
+leaves_body(struct evhttp_request *req)
+{
+	const struct evkeyvalq *headers = evhttp_request_get_input_headers(req);
+	const char *length = evhttp_find_header(headers, "Content-Length");
+
+	if (evhttp_request_get_command(req) != EVHTTP_REQ_HEAD)
+		return false;
+	return evhttp_find_header(headers, "Transfer-Encoding") != NULL ||
+	       (length != NULL && length[strspn(length, "0")] != '\0');
+}
+
 static void
 on_request(struct evhttp_request *req, void *arg)
 {
@@ -505,6 +518,9 @@ on_request(struct evhttp_request *req, void *arg)
 		return;
 	}
 	h->stats.requests++;
+	if (leaves_body(req))
+		(void)evhttp_add_header(
+		    evhttp_request_get_output_headers(req), "connection", "close");
 	/* the real address: what the request says of itself decides nothing */
 	transport_addr_of(bufferevent_getfd(bev), &peer, NULL);
 	c->answering = true;

@@ -236,6 +236,38 @@ START_TEST(keep_alive)
 }
 END_TEST
 
+/* What stands behind it is a body, and not a request that somebody sent. */
+static const char *const with_body[] = {
+	"HEAD /healthz HTTP/1.1\r\nContent-Length: 34\r\n\r\n",
+	"HEAD /healthz HTTP/1.1\r\nContent-Length: 034\r\n\r\n",
+	"HEAD /healthz HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n22\r\n",
+};
+
+START_TEST(a_body_is_no_request)
+{
+	char text[200];
+	const char *a;
+
+	(void)snprintf(
+	    text, sizeof text, "%s%s", with_body[_i], "GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n");
+	a = ask(text);
+	ck_assert_int_eq(status_of(a), 200);
+	ck_assert_str_eq(body_of(a), "");
+	turns_until_open(0);
+	ck_assert_uint_eq(http_stats(m->http)->requests, 1);
+}
+END_TEST
+
+START_TEST(no_body_keeps_alive)
+{
+	const char *a = ask("HEAD /healthz HTTP/1.1\r\nContent-Length: 0\r\n\r\n"
+	                    "GET /nothing HTTP/1.1\r\nConnection: close\r\n\r\n");
+
+	ck_assert_int_eq(status_of(a), 200);
+	ck_assert_ptr_nonnull(strstr(a, "404 Not Found"));
+}
+END_TEST
+
 /* --- logins ----------------------------------------------------------------- */
 
 static int
@@ -528,6 +560,8 @@ main(void)
 	tcase_add_test(http, overview_has_every_counter);
 	tcase_add_test(http, health_tells_the_reason);
 	tcase_add_test(http, keep_alive);
+	tcase_add_loop_test(http, a_body_is_no_request, 0, COUNT_OF(with_body));
+	tcase_add_test(http, no_body_keeps_alive);
 	tcase_add_test(http, refusals_in_the_log);
 	tcase_add_test(http, sessions);
 	tcase_add_test(http, sessions_end);
