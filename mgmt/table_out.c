@@ -2,10 +2,10 @@
 #include "mgmt/table_out.h"
 
 #include <stdlib.h>
-#include <uthash.h>
 
 #include "base/attr.h"
 #include "base/mem.h"
+#include "broker/map.h"
 #include "broker/table.h"
 #include "mgmt/json_out.h"
 
