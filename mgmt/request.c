@@ -12,7 +12,6 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "broker/user.h"
-#include "broker/permission.h"
 #include "broker/login.h"
 #include "mgmt/body.h"
 #include "mgmt/http.h"
@@ -196,10 +195,4 @@ json_text(struct span s)
 	j = json_stringn(fixed, (size_t)(to - fixed));
 	free(fixed);
 	return j;
-}
-
-bool
-request_sees(const struct request *r, const struct vhost *vh)
-{
-	return (r->user->tags & TAG_ADMINISTRATOR) != 0 || permission_vhost(r->user, vh);
 }

@@ -80,10 +80,6 @@ struct span json_span(const json_t *string);
 /* A JSON string; bytes that are no UTF-8 become U+FFFD. */
 json_t *json_text(struct span s);
 
-/* Does a list over all vhosts show the user what is in this one? Administrators see all, others need a permission there.
- * Not later than the handler. */
-bool request_sees(const struct request *r, const struct vhost *vh);
-
 /* --- the answer -------------------------------------------------------------------- */
 
 void reply_json(struct request *r, int status, json_t *body); /* takes body */
