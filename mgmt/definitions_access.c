@@ -60,6 +60,7 @@ take_limits(struct import *im, struct user *u, const json_t *limits)
 		return NULL;
 	if (!json_is_object(limits))
 		return "limits are no object";
+	note_user_limits(NULL, u);
 	return limits_set_json(NULL, u, limits, im->why, sizeof im->why) ? NULL : im->why;
 }
 
@@ -273,6 +274,8 @@ set_limits(struct import *im, struct vhost *vh, const json_t *value)
 	bool done = limits_replace_json(vh, limits, im->why, sizeof im->why);
 
 	json_decref(limits);
+	if (done)
+		note_vhost_limits(NULL, vh);
 	return done ? NULL : im->why;
 }
 
@@ -289,6 +292,8 @@ set_policy(struct import *im, struct vhost *vh, enum policy_kind kind, struct sp
 		json_put(copy, "definition", without_pairs(definition));
 	wrong = policy_set_json(vh, kind, name, copy, &is_new, im->why, sizeof im->why);
 	json_decref(copy);
+	if (wrong == NULL)
+		note_policy(NULL, policy_find(vh, kind, name), false);
 	return wrong;
 }
 

@@ -18,6 +18,7 @@
 #include "mgmt/access_lists.h"
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/request.h"
+#include "mgmt/settings_note.h"
 
 void
 route_parameters(struct request *r)
@@ -68,10 +69,12 @@ clear_limits(struct request *r)
 		had |= r->vhost->limit[i].is_set;
 		vhost_limit_clear(r->vhost, (enum vhost_limit)i);
 	}
-	if (had)
+	if (had) {
+		note_vhost_limits(r, r->vhost);
 		reply_done(r, 204);
-	else
+	} else {
 		reply_not_found(r);
+	}
 }
 
 void
@@ -90,10 +93,12 @@ route_parameter_put(struct request *r)
 		    r, "Validation failed\n\ncomponent %.*s not found\n", SPAN_FMT(component));
 	else if ((r->user->tags & TAG_ADMINISTRATOR) == 0)
 		reply_not_authorised(r, "Not administrator user"); /* as at /api/vhost-limits */
-	else if (limits_replace_json(r->vhost, value, why, sizeof why))
-		reply_done(r, 204);
-	else
+	else if (!limits_replace_json(r->vhost, value, why, sizeof why))
 		reply_bad(r, "%s", why);
+	else {
+		note_vhost_limits(r, r->vhost);
+		reply_done(r, 204);
+	}
 }
 
 void

@@ -130,7 +130,8 @@ policy_set_json(struct vhost *vh, enum policy_kind kind, struct span name, const
 
 		(void)snprintf(buf, n,
 		    "Validation failed\n\npriority should be a number, actually was %.60s%s\n",
-		    term, json_is_real(priority) ? ": only integers are taken" : "");
+		    term != NULL ? term : "another value",
+		    json_is_real(priority) ? ": only integers are taken" : "");
 		free(term);
 		return buf;
 	}
@@ -161,9 +162,9 @@ put_one(struct request *r, enum policy_kind kind)
 	const char *wrong =
 	    policy_set_json(r->vhost, kind, request_arg(r, 1), r->body, &is_new, buf, sizeof buf);
 
-	if (wrong != NULL)
+	if (wrong != NULL) {
 		reply_bad(r, "%s", wrong);
-	else {
+	} else {
 		note_policy(r, policy_find(r->vhost, kind, request_arg(r, 1)), false);
 		reply_when_applied(r, is_new ? 201 : 204);
 	}

@@ -268,6 +268,30 @@ START_TEST(no_body_keeps_alive)
 }
 END_TEST
 
+/* Limits are a parameter, too: who changes what the settings have is told so there as well. */
+static const char *const limit_changes[] = {
+	"PUT /api/vhost-limits/%2F/max-queues HTTP/1.0\r\n" GUEST
+	"Content-Length: 12\r\n\r\n{\"value\": 5}",
+	"PUT /api/parameters/vhost-limits/%2F/limits HTTP/1.0\r\n" GUEST
+	"Content-Length: 26\r\n\r\n{\"value\":{\"max-queues\":5}}",
+	"DELETE /api/vhost-limits/%2F/max-queues HTTP/1.0\r\n" GUEST "\r\n",
+	"DELETE /api/parameters/vhost-limits/%2F/limits HTTP/1.0\r\n" GUEST "\r\n",
+};
+
+START_TEST(limits_of_the_settings)
+{
+	struct vhost *vh = vhost_find(b, SPAN_LIT("/"));
+	const char *a;
+
+	vhost_limit_set(vh, VHOST_MAX_QUEUES, 7);
+	b->settings_read = 3;
+	vh->in_settings.limits = (uint32_t)(_i % 2 == 0 ? 3 : 2); /* 2: they have none any more */
+	a = ask(limit_changes[_i / 2]);
+	ck_assert_msg(status_of(a) == 204, "%s", a);
+	ck_assert_int_eq(strstr(a, "X-Hermes-Note: ") != NULL, _i % 2 == 0);
+}
+END_TEST
+
 /* --- logins ----------------------------------------------------------------- */
 
 static int
@@ -562,6 +586,7 @@ main(void)
 	tcase_add_test(http, keep_alive);
 	tcase_add_loop_test(http, a_body_is_no_request, 0, COUNT_OF(with_body));
 	tcase_add_test(http, no_body_keeps_alive);
+	tcase_add_loop_test(http, limits_of_the_settings, 0, 2 * COUNT_OF(limit_changes));
 	tcase_add_test(http, refusals_in_the_log);
 	tcase_add_test(http, sessions);
 	tcase_add_test(http, sessions_end);
