@@ -392,6 +392,7 @@ def many(users, policies, write="", length=5):
                       % (n, ("/", "shop")[n % 2], n, length) for n in range(policies)))
 
 
+@pytest.mark.alone
 def test_a_long_reload_holds_nobody_up(shop):
     """As many as a file can have come, change and go in slices of the core thread."""
     def longest():
@@ -419,6 +420,7 @@ def test_a_long_reload_holds_nobody_up(shop):
         assert longest() < 10000
 
 
+@pytest.mark.alone
 def test_hostile_files_on_reload(shop):
     """None of them is taken, costs much memory, or is heard of by anybody else."""
     def memory():
