@@ -146,7 +146,7 @@ may(struct request *r)
 static bool
 still_may(struct request *r)
 {
-	r->user = user_find(r->m->broker, span_str(r->user_name));
+	r->user = request_user(r);
 	if (r->user != NULL)
 		return may(r);
 	reply_error(r, 401, "not_authorized", "Login failed");
@@ -178,6 +178,7 @@ void
 dispatch_logged_in(struct request *r, struct user *u)
 {
 	r->user = u;
+	r->user_id = u->id;
 	if (r->user_name == NULL)
 		r->user_name = xstrdup(u->name);
 	if (may(r))

@@ -130,7 +130,7 @@ static void
 renew_scope(struct listing *l)
 {
 	struct broker *b = l->m->broker;
-	struct user *u = user_find(b, span_str(l->r->user_name));
+	struct user *u = request_user(l->r);
 	struct vhost *vh = l->vhost != NULL ? vhost_find(b, span_str(l->vhost)) : NULL;
 
 	l->scope = (struct scope){ .user = u, .vhost = vh, .owner = l->owner };

@@ -123,7 +123,7 @@ on_done(struct request_job *job)
 	free(j);
 	if (r == NULL)
 		return;
-	r->user = user_find(r->m->broker, span_str(r->user_name));
+	r->user = request_user(r);
 	r->vhost = vhost_find(r->m->broker, request_arg(r, 0));
 	if (r->user == NULL || r->vhost == NULL)
 		reply_error(r, 404, "not_found", gone);

@@ -106,6 +106,14 @@ request_work(struct request *r, struct request_job *j)
 
 /* --- what was asked -------------------------------------------------------- */
 
+struct user *
+request_user(const struct request *r)
+{
+	struct user *u = user_find(r->m->broker, span_str(r->user_name));
+
+	return u != NULL && u->id == r->user_id ? u : NULL;
+}
+
 struct span
 request_arg(const struct request *r, unsigned i)
 {

@@ -46,6 +46,7 @@ struct request {
 	struct user *user;
 	struct vhost *vhost;
 	char *user_name; /* for log lines, later too */
+	uint64_t user_id; /* whose it is once he is logged in: request_user() */
 	struct login *login;	 /* the password is being looked at; NULL: it is not. Then logged_in is called */
 	void (*logged_in)(struct request *r, struct user *u);
 	json_t *body;	 /* an object; NULL: no PUT or POST, or BODY_RAW */
@@ -65,6 +66,8 @@ TAILQ_HEAD(request_list, request);
 
 /* --- what was asked ---------------------------------------------------------------- */
 
+/* Whoever is logged in, later too. NULL: he is not there any more; another one of that name is not he. */
+struct user *request_user(const struct request *r);
 /* The i-th ':' of the path. */
 struct span request_arg(const struct request *r, unsigned i);
 /* A parameter of the query, decoded; NULL: it is not there. The first of several. */

@@ -464,6 +464,27 @@ START_TEST(what_they_belong_to_goes)
 }
 END_TEST
 
+/* Another account of that name is not who asked. */
+START_TEST(who_asked_is_made_again)
+{
+	struct asked a;
+	json_t *rows;
+
+	for (unsigned i = 0; i < MANY; i++)
+		make_right(i);
+	a = begin("permissions", "user", false);
+	while (a.slices < a.collected + 3)
+		ck_assert(wait_on(&a));
+	user_clear(user_find(b, SPAN_LIT("guest")));
+	(void)user_add(b, "guest", "guest", "administrator", false);
+	while (wait_on(&a))
+		continue;
+	rows = finish(&a);
+	ck_assert_uint_lt(json_array_size(rows), MANY);
+	json_decref(rows);
+}
+END_TEST
+
 START_TEST(who_asked_goes)
 {
 	struct asked a;
@@ -554,6 +575,7 @@ main(void)
 	tcase_add_loop_test(t, what_they_belong_to_goes, 0, 2 * (int)COUNT_OF(owners));
 	tcase_add_test(t, who_asked_goes);
 	tcase_add_test(t, bulk_delete_in_slices);
+	tcase_add_test(t, who_asked_is_made_again);
 	tcase_add_test(t, no_administrator_any_more);
 	suite_add_tcase(s, t);
 	srunner_run_all(r, CK_ENV);
