@@ -50,11 +50,11 @@ static void
 lasts_init(struct lasts *l, struct span raw)
 {
 	size_t n = count(raw), at = 0;
-	struct last *old, *new;
+	struct last *old, *one;
 	struct field f;
 
 	*l = (struct lasts){ 0 };
-	if (n <= FEW || (new = l->all = try_malloc(n * sizeof *new)) == NULL)
+	if (n <= FEW || (one = l->all = try_malloc(n * sizeof *one)) == NULL)
 		return;
 	while (table_next(raw, &at, &f)) {
 		HASH_FIND(hh, l->by_name, f.name.p, f.name.n, old);
@@ -62,9 +62,9 @@ lasts_init(struct lasts *l, struct span raw)
 			old->at = at;
 			continue;
 		}
-		new->at = at;
-		HASH_ADD_KEYPTR(hh, l->by_name, f.name.p, f.name.n, new);
-		new ++;
+		one->at = at;
+		HASH_ADD_KEYPTR(hh, l->by_name, f.name.p, f.name.n, one);
+		one++;
 	}
 }
 
