@@ -103,6 +103,8 @@ void reply_when(struct request *r, struct store_wait wait, int status, json_t *b
 /* Takes the contents of body, not the buffer. type NULL: without a body. */
 void reply_bytes(struct request *r, int status, const char *type, struct evbuffer *body);
 void reply_header(struct request *r, const char *name, const char *value);
+/* Not if it has one of this name. */
+void reply_header_once(struct request *r, const char *name, const char *value);
 
 /* The reply comes after the handler has returned. Nothing of the client is read meanwhile. */
 void request_defer(struct request *r);

@@ -25,7 +25,7 @@ note(const struct broker *b, struct request *r, uint32_t named, const char *what
 		return false;
 	if (r != NULL) {
 		who = (struct log_who){ .peer = r->peer.host, .user = r->user_name };
-		reply_header(r, "X-Hermes-Note",
+		reply_header_once(r, "X-Hermes-Note",
 		    goes ? "it stands in the settings of the node, too, and comes back at the "
 		           "next SIGHUP or start: delete it there"
 		         : "it stands in the settings of the node, too, and what is there comes "

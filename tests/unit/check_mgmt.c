@@ -292,6 +292,23 @@ START_TEST(limits_of_the_settings)
 }
 END_TEST
 
+START_TEST(users_of_the_settings)
+{
+	static const char *const names[] = { "one", "two" };
+	const char *a;
+
+	b->settings_read = 3;
+	for (unsigned i = 0; i < COUNT_OF(names); i++)
+		user_add(b, names[i], "", "", false)->in_settings.object = 3;
+	a = ask("POST /api/users/bulk-delete HTTP/1.0\r\n" GUEST
+	        "Content-Length: 23\r\n\r\n{\"users\":[\"one\",\"two\"]}");
+	ck_assert_msg(status_of(a) == 204, "%s", a);
+	a = strstr(a, "X-Hermes-Note: ");
+	ck_assert_ptr_nonnull(a);
+	ck_assert_ptr_null(strstr(a + 1, "X-Hermes-Note: "));
+}
+END_TEST
+
 /* --- logins ----------------------------------------------------------------- */
 
 static int
@@ -586,6 +603,7 @@ main(void)
 	tcase_add_test(http, keep_alive);
 	tcase_add_loop_test(http, a_body_is_no_request, 0, COUNT_OF(with_body));
 	tcase_add_test(http, no_body_keeps_alive);
+	tcase_add_test(http, users_of_the_settings);
 	tcase_add_loop_test(http, limits_of_the_settings, 0, 2 * COUNT_OF(limit_changes));
 	tcase_add_test(http, refusals_in_the_log);
 	tcase_add_test(http, sessions);
