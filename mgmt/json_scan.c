@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See the header. The figures are jansson's structures with what malloc adds; check_mgmt_bounds holds them against what
+ * See the header. The figures are jansson's structures with what malloc adds; check_body holds them against what
  * jansson asks for. */
 #include "mgmt/json_scan.h"
 
