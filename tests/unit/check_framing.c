@@ -87,8 +87,8 @@ static const char *const hidden[] = {
 	CHUNKED "-5\r\n",
 	CHUNKED "0x5\r\n",
 	CHUNKED "7fffffffffffffff\r\n",
-	"PUT / HTTP/1.1\r\nTransfer-Encoding:                                           "
-	"chunked\r\n",
+	("PUT / HTTP/1.1\r\nTransfer-Encoding:                                           "
+	 "chunked\r\n"),
 	"PUT / HTTP/1.1\r\nContent-Length:                                               500\r\n",
 	"PUT / HTTP/1.1\r\nContent-Length: 00000000000000000000000000000000000000000000000500\r\n",
 };
