@@ -371,7 +371,7 @@ send_close(struct connection *c, const struct error *e)
 {
 	amqp_connection_close_t args = {
 		.reply_code = e->code,
-		.reply_text = codec_bytes(span_str(e->text)),
+		.reply_text = codec_bytes(error_reply_text(e)),
 		.class_id = e->class_id,
 		.method_id = e->method_id,
 	};
@@ -430,7 +430,7 @@ channel_fail(struct connection *c, struct channel *ch, const struct error *e)
 {
 	amqp_channel_close_t args = {
 		.reply_code = e->code,
-		.reply_text = codec_bytes(span_str(e->text)),
+		.reply_text = codec_bytes(error_reply_text(e)),
 		.class_id = e->class_id,
 		.method_id = e->method_id,
 	};

@@ -88,6 +88,8 @@ queue_on_declare(const struct method_call *call)
 		return err;
 	name = span_of(q->name, q->name_len);
 	name_declared(call->ch, name);
+	if (args->passive)
+		q->broker->stats.queues_declared++;
 	if (!args->passive || !args->nowait) /* who does not want to know has not used it */
 		lease_renew(q);
 	if (!args->nowait)

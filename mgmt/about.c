@@ -37,7 +37,7 @@ static const struct {
 	{ "connection_closed", STAT(connections_closed) },
 	{ "channel_created", STAT(channels_opened) },
 	{ "channel_closed", STAT(channels_closed) },
-	{ "queue_created", STAT(queues_declared) },
+	{ "queue_created", STAT(queues_created) },
 	{ "queue_declared", STAT(queues_declared) },
 	{ "queue_deleted", STAT(queues_deleted) },
 };

@@ -15,6 +15,7 @@
 #include "broker/vhost.h"
 #include "mgmt/about.h"
 #include "mgmt/base64.h"
+#include "mgmt/json_brief.h"
 #include "mgmt/request.h"
 
 static json_t *
@@ -33,60 +34,6 @@ tags_json(const struct tags *t)
 	return list;
 }
 
-static json_t *
-limits_json(const struct limit *limit, const char *const *names, unsigned n)
-{
-	json_t *o = json_object();
-
-	for (unsigned i = 0; i < n; i++)
-		if (limit[i].is_set)
-			json_put(o, names[i], json_integer(limit[i].value));
-	return o;
-}
-
-json_t *
-vhost_limits_json(const struct vhost *vh)
-{
-	return limits_json(vh->limit, vhost_limit_names, VHOST_LIMITS);
-}
-
-json_t *
-user_limits_json(const struct user *u)
-{
-	return limits_json(u->limit, user_limit_names, USER_LIMITS);
-}
-
-json_t *
-user_json(const struct user *u)
-{
-	char hash[BASE64_SIZE(PASSWORD_HASH_MAX)] = "";
-	enum password_kind kind = u->password.kind;
-
-	if (kind == PASSWORD_NONE)
-		kind = PASSWORD_SHA256;
-	else
-		base64_encode(u->password.bytes, u->password.n, hash);
-	return json_pack("{s:o, s:s, s:s, s:o, s:o}", "name", text(u->name), "password_hash", hash,
-	    "hashing_algorithm", password_kind_name(kind), "tags", tags_json(&u->tag_list),
-	    "limits", user_limits_json(u));
-}
-
-json_t *
-permission_json(const struct permission *p)
-{
-	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "user", text(p->user->name), "vhost",
-	    text(p->vhost->name), "configure", text(p->text[PERM_CONFIGURE]), "write",
-	    text(p->text[PERM_WRITE]), "read", text(p->text[PERM_READ]));
-}
-
-json_t *
-topic_permission_json(const struct topic_permission *p)
-{
-	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "user", text(p->user->name), "vhost",
-	    text(p->vhost->name), "exchange", text(p->exchange), "write",
-	    text(p->text[TOPIC_WRITE]), "read", text(p->text[TOPIC_READ]));
-}
-
 json_t *
 vhost_json(const struct vhost *vh)
 {
@@ -98,20 +45,6 @@ vhost_json(const struct vhost *vh)
 	if (vh->default_queue_type != NULL) {
 		json_put(o, "default_queue_type", text(vh->default_queue_type));
 		json_put(meta, "default_queue_type", text(vh->default_queue_type));
-	}
-	return o;
-}
-
-json_t *
-parameter_json(const struct parameter *p)
-{
-	json_t *value = json_loads(p->value, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL), *o;
-
-	o = json_pack(
-	    "{s:o, s:o}", "name", text(p->name), "value", value != NULL ? value : json_null());
-	if (p->vhost != NULL) {
-		json_put(o, "vhost", text(p->vhost->name));
-		json_put(o, "component", text(p->component));
 	}
 	return o;
 }
@@ -141,9 +74,11 @@ tags_of_json(const json_t *tags, struct span tag[TAGS_MAX], uint32_t *count)
 char *
 json_term(const json_t *value)
 {
-	char *text = json_dumps(value, JSON_ENCODE_ANY), *term;
+	json_t *brief = json_brief(value);
+	char *text = json_dumps(brief, JSON_ENCODE_ANY), *term;
 	size_t n;
 
+	json_decref(brief);
 	if (text == NULL || !json_is_string(value))
 		return text;
 	n = strlen(text);

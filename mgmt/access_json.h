@@ -21,15 +21,9 @@ struct vhost;
 
 enum { ACCESS_REASON_MAX = 400 };
 
-json_t *user_json(const struct user *u) MUSTUSE;
-json_t *permission_json(const struct permission *p) MUSTUSE;
-json_t *topic_permission_json(const struct topic_permission *p) MUSTUSE;
 /* name, description, tags, default_queue_type (if it has one), metadata */
 json_t *vhost_json(const struct vhost *vh) MUSTUSE;
 json_t *tags_json(const struct tags *t) MUSTUSE;
-json_t *vhost_limits_json(const struct vhost *vh) MUSTUSE; /* {"max-queues": 5}; {}: none is set */
-json_t *user_limits_json(const struct user *u) MUSTUSE;
-json_t *parameter_json(const struct parameter *p) MUSTUSE; /* a global one has name and value only */
 
 /* Tags as clients send them: a text with commas, or a list of texts; borrowed from `tags`. False: they are neither, or too
  * many. */

@@ -13,6 +13,7 @@
 #include "broker/queue.h"
 #include "broker/user.h"
 #include "broker/vhost.h"
+#include "mgmt/json_brief.h"
 #include "mgmt/json_table.h"
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/request.h"
@@ -76,8 +77,9 @@ queue_for(struct request *r, struct client *client, enum permission_kind right)
 static bool
 refuse_value(struct request *r, const char *what, json_t *value)
 {
-	reply_json(
-	    r, 400, json_pack("{s:s, s:[s, O]}", "error", "bad_request", "reason", what, value));
+	reply_json(r, 400,
+	    json_pack(
+	        "{s:s, s:[s, o]}", "error", "bad_request", "reason", what, json_brief(value)));
 	return false;
 }
 
@@ -123,6 +125,8 @@ arguments_of_json(const json_t *j, struct table **out)
 	*out = NULL;
 	if (j == NULL || (json_is_array(j) && json_array_size(j) == 0))
 		return NULL;
+	if (!json_is_short(j, JSON_TABLE_TEXT_MAX))
+		return json_table_too_large;
 	return has_null(j) ? "null_not_allowed" : json_to_table(j, out);
 }
 
@@ -143,18 +147,20 @@ body_table(struct request *r, const char *name, struct table **out)
 bool
 body_has(struct request *r, const char *const names[])
 {
-	char text[400] = "[";
-	size_t n = 1;
+	char text[400] = "[", words[200] = "";
+	size_t n = 1, at = 0;
 
 	for (; *names != NULL; names++) {
 		if (json_object_get(r->body, *names) != NULL)
 			continue;
 		n += (size_t)snprintf(
 		    text + n, sizeof text - n, "%s{key_missing,%s}", n > 1 ? "," : "", *names);
+		at += (size_t)snprintf(
+		    words + at, sizeof words - at, "%s'%s'", at > 0 ? ", " : "", *names);
 	}
 	if (n == 1)
 		return true;
-	reply_bad(r, "%s]", text);
+	reply_bad(r, "%s]: the body has to have %s", text, words);
 	return false;
 }
 
@@ -208,7 +214,9 @@ query_true(struct request *r, const char *name)
 void
 reply_amqp_error(struct request *r, const struct error *e)
 {
-	reply_bad(r, "%u %s", e->code, e->text);
+	struct span text = error_reply_text(e);
+
+	reply_bad(r, "%u %.*s", e->code, SPAN_FMT(text));
 }
 
 void

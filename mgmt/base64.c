@@ -48,6 +48,19 @@ is_blank(char c)
 }
 
 size_t
+base64_valid_length(const char *in, size_t n)
+{
+	bool padded = false;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!is_blank(in[i]) && in[i] != '=' && (padded || value(in[i]) < 0))
+			return i;
+		padded |= in[i] == '=';
+	}
+	return n;
+}
+
+size_t
 base64_decode(const char *in, size_t n, char *out)
 {
 	uint32_t bits = 0;

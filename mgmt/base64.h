@@ -14,4 +14,7 @@ void base64_encode(const void *in, size_t n, char *out);
  * lines; what is not base64, also where padding is missing, gives 0. Returns the number of bytes. */
 size_t base64_decode(const char *in, size_t n, char *out);
 
+/* How many characters at the beginning may be base64. n of what base64_decode refuses: its length or padding is wrong. */
+size_t base64_valid_length(const char *in, size_t n);
+
 #endif

@@ -226,66 +226,69 @@ find_binding(const struct scope *scope, void *object, const struct row_id *id)
 }
 
 static void
-collect_queue(struct listing *l, const struct scope *scope, void *object, struct row_id id)
-{
-	const struct queue *q = object;
-	const struct binding *b;
-
-	add_default(l, scope, q, id);
-	LIST_FOREACH (b, &q->bindings, target_link)
-		add_binding(l, scope, b);
-}
-
-static void
 collect_default(struct listing *l, const struct scope *scope, void *object, struct row_id id)
 {
 	add_default(l, scope, object, id);
-}
-
-static void
-collect_source(struct listing *l, const struct scope *scope, void *object, struct row_id id UNUSED)
-{
-	const struct exchange *x = object;
-	const struct binding *b;
-
-	LIST_FOREACH (b, &x->bindings, source_link)
-		add_binding(l, scope, b);
-}
-
-static void
-collect_destination(
-    struct listing *l, const struct scope *scope, void *object, struct row_id id UNUSED)
-{
-	const struct exchange *x = object;
-	const struct binding *b;
-
-	LIST_FOREACH (b, &x->inbound, target_link)
-		add_binding(l, scope, b);
 }
 
 /* Bindings between exchanges are met with their destination, others with their queue. */
 static void
 collect_any(struct listing *l, const struct scope *scope, void *object, struct row_id id)
 {
-	const struct series *s = series_find(listing_series(l), id.object);
-
-	if (s->kind == SERIES_QUEUE)
-		collect_queue(l, scope, object, id);
-	else
-		collect_destination(l, scope, object, id);
+	if (series_find(listing_series(l), id.object)->kind == SERIES_QUEUE)
+		add_default(l, scope, object, id);
 }
 
-#define BINDINGS(walked, other, how)                                                  \
-	{                                                                             \
-		.kinds = { walked, other }, .paging = PAGING_IF_TOLD, .collect = how, \
-		.find = find_binding, .write = binding_write                          \
+static const void *
+first_to(const struct series *s)
+{
+	const struct binding *b;
+
+	if (s->kind == SERIES_QUEUE)
+		b = LIST_FIRST(&((const struct queue *)series_object(s))->bindings);
+	else
+		b = LIST_FIRST(&((const struct exchange *)series_object(s))->inbound);
+	return WALK_LINK(b, target_link);
+}
+
+static const void *
+add_to(struct listing *l, const struct scope *scope, const void *at)
+{
+	const struct binding *b = WALK_AT(at, binding, target_link);
+
+	add_binding(l, scope, b);
+	return WALK_LINK(LIST_NEXT(b, target_link), target_link);
+}
+
+static const void *
+first_from(const struct series *s)
+{
+	const struct exchange *x = series_object(s);
+
+	return WALK_LINK(LIST_FIRST(&x->bindings), source_link);
+}
+
+static const void *
+add_from(struct listing *l, const struct scope *scope, const void *at)
+{
+	const struct binding *b = WALK_AT(at, binding, source_link);
+
+	add_binding(l, scope, b);
+	return WALK_LINK(LIST_NEXT(b, source_link), source_link);
+}
+
+#define BINDINGS(walked, other, how, ...)                                              \
+	{                                                                              \
+		.kinds = { walked, other }, .paging = PAGING_IF_TOLD, .collect = how,  \
+		.parts = { __VA_ARGS__ }, .find = find_binding, .write = binding_write \
 	}
-const struct listing_source binding_list = BINDINGS(SERIES_QUEUE, SERIES_EXCHANGE, collect_any);
+const struct listing_source binding_list =
+    BINDINGS(SERIES_QUEUE, SERIES_EXCHANGE, collect_any, { first_to, add_to });
 const struct listing_source queue_binding_list =
-    BINDINGS(SERIES_QUEUE, SERIES_QUEUE, collect_queue);
+    BINDINGS(SERIES_QUEUE, SERIES_QUEUE, collect_default, { first_to, add_to });
 const struct listing_source source_binding_list =
-    BINDINGS(SERIES_EXCHANGE, SERIES_EXCHANGE, collect_source);
+    BINDINGS(SERIES_EXCHANGE, SERIES_EXCHANGE, NULL, { first_from, add_from });
 const struct listing_source destination_binding_list =
-    BINDINGS(SERIES_EXCHANGE, SERIES_EXCHANGE, collect_destination);
+    BINDINGS(SERIES_EXCHANGE, SERIES_EXCHANGE, NULL, { first_to, add_to });
 const struct listing_source default_binding_list =
-    BINDINGS(SERIES_QUEUE, SERIES_QUEUE, collect_default);
+    BINDINGS(SERIES_QUEUE, SERIES_QUEUE, collect_default, { NULL, NULL });

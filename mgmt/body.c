@@ -1,48 +1,124 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * A short body is parsed by the core thread. A long one goes to a worker as the buffer that it came in: there it is made
+ * contiguous, its values are counted before they are made, and in the end a worker frees them. The core thread neither
+ * copies nor looks at it. */
 #include "mgmt/body.h"
 
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 
+#include <event2/buffer.h>
+#include <event2/http.h>
+
+#include "base/config.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "broker/broker.h"
+#include "mgmt/http.h"
+#include "mgmt/json_scan.h"
+#include "mgmt/mgmt_priv.h"
+#include "mgmt/multipart.h"
 
 struct body_job {
 	struct request_job job; /* first */
-	struct span text;       /* owned */
-	const char *why;        /* static */
-	json_t *json;           /* owned */
+	struct evbuffer *raw;   /* owned */
+	char *form_type;        /* owned: the Content-Type; NULL: all of the body is the document */
+	const char *field;      /* static */
+	uint64_t memory_max;    /* for all bodies */
+	json_t *json;           /* owned; NULL: why and status say what is wrong */
+	uint64_t memory;        /* that is held for it */
+	int status;
+	char why[200];
 	void (*then)(struct request *r);
 };
 
-/* How deep do arrays and objects go? A bracket inside a string does not count. */
-static unsigned
-depth_of(struct span text)
+/* --- memory ----------------------------------------------------------------- */
+
+static atomic_uint_fast64_t held;
+
+static bool
+hold(uint64_t n, uint64_t max)
 {
-	unsigned depth = 0, most = 0;
-	bool in_string = false;
-
-	for (size_t i = 0; i < text.n; i++) {
-		uint8_t c = text.p[i];
-
-		if (c == '"')
-			in_string = !in_string;
-		else if (in_string && c == '\\')
-			i++;
-		else if (!in_string && (c == '[' || c == '{'))
-			most = ++depth > most ? depth : most;
-		else if (!in_string && (c == ']' || c == '}') && depth > 0)
-			depth--;
-	}
-	return most;
+	if (atomic_fetch_add(&held, n) + n <= max)
+		return true;
+	atomic_fetch_sub(&held, n);
+	return false;
 }
 
-json_t *
-body_parse(struct span text, const char **why)
+static void
+let_go(uint64_t n)
+{
+	atomic_fetch_sub(&held, n);
+}
+
+uint64_t
+body_memory_held(void)
+{
+	return atomic_load(&held);
+}
+
+/* Never more than half of what messages may have. */
+static uint64_t
+memory_max(const struct mgmt *m)
+{
+	uint64_t max = m->cfg->http_values, half = m->broker->memory.limit / 2;
+
+	return half > 0 && half < max ? half : max;
+}
+
+struct free_job {
+	struct worker_job job; /* first */
+	json_t *body;          /* one reference */
+	uint64_t memory;
+};
+
+static void
+on_free(struct worker_job *job)
+{
+	struct free_job *j = (struct free_job *)job;
+
+	json_decref(j->body);
+	let_go(j->memory);
+}
+
+static void
+on_freed(struct worker_job *job)
+{
+	free(job);
+}
+
+void
+body_free(struct mgmt *m, json_t **body, uint64_t *memory)
+{
+	struct free_job *j;
+
+	if (*body == NULL || *memory < BODY_MEMORY_HERE || m->node.workers == NULL) {
+		json_decref(*body);
+		let_go(*memory);
+	} else {
+		j = xcalloc(1, sizeof *j);
+		j->body = *body;
+		j->memory = *memory;
+		j->job.run = on_free;
+		j->job.done = on_freed;
+		workers_submit(m->node.workers, &j->job);
+	}
+	*body = NULL;
+	*memory = 0;
+}
+
+/* --- parsing ---------------------------------------------------------------- */
+
+static json_t *
+parse(struct span text, const struct json_scan *scan, const char **why)
 {
 	json_t *j;
 
 	if (text.n == 0)
 		return json_object();
-	if (depth_of(text) > REQUEST_DEPTH_MAX) {
+	if (scan->depth > REQUEST_DEPTH_MAX) {
 		*why = "not_json: nested too deep";
 		return NULL;
 	}
@@ -54,67 +130,198 @@ body_parse(struct span text, const char **why)
 	return NULL;
 }
 
-static void
-finish(struct request *r, json_t *json, const char *why, void (*then)(struct request *r))
+json_t *
+body_parse(struct span text, const char **why)
 {
-	r->body = json;
-	if (json != NULL)
-		then(r);
-	else
-		reply_error(r, 400, "bad_request", why);
+	struct json_scan scan;
+
+	json_scan(text, &scan);
+	return parse(text, &scan, why);
 }
+
+static void PRINTF(3, 4) refuse(struct body_job *b, int status, const char *fmt, ...)
+{
+	va_list ap;
+
+	b->status = status;
+	va_start(ap, fmt);
+	(void)vsnprintf(b->why, sizeof b->why, fmt, ap);
+	va_end(ap);
+}
+
+/* Too many values, now or ever? */
+static bool
+has_room(struct body_job *b, const struct json_scan *scan)
+{
+	if (scan->memory > b->memory_max)
+		refuse(b, 413,
+		    "the body holds %" PRIu64 " names and values, which may take up %" PRIu64
+		    " bytes of memory; at most %" PRIu64 " are allowed (limits.http_values)",
+		    scan->values, scan->memory, b->memory_max);
+	else if (!hold(scan->memory, b->memory_max))
+		refuse(b, 503,
+		    "other requests hold too many values at the moment (limits.http_values): try "
+		    "again later");
+	else
+		return true;
+	return false;
+}
+
+static void
+read_text(struct body_job *b, struct span text)
+{
+	struct json_scan scan;
+	const char *why;
+
+	json_scan(text, &scan);
+	if (!has_room(b, &scan))
+		return;
+	b->memory = scan.memory;
+	b->json = parse(text, &scan, &why);
+	if (b->json == NULL)
+		refuse(b, 400, "%s", why);
+}
+
+static const char no_field[] = "the form has no field '%s'";
 
 static void
 on_run(struct request_job *job)
 {
 	struct body_job *b = (struct body_job *)job;
+	struct span text = span_of(evbuffer_pullup(b->raw, -1), evbuffer_get_length(b->raw));
 
-	b->json = body_parse(b->text, &b->why);
+	if (text.p == NULL)
+		refuse(b, 503, "no memory for this body");
+	else if (b->form_type != NULL && !multipart_find(b->form_type, text, b->field, &text))
+		refuse(b, 400, no_field, b->field);
+	else
+		read_text(b, text);
+	evbuffer_free(b->raw);
+}
+
+/* --- requests --------------------------------------------------------------- */
+
+static const char *
+error_of(int status)
+{
+	return status == 503 ? "service_unavailable" : "bad_request";
+}
+
+static void
+count_refused(struct request *r, const char *why)
+{
+	static struct log_limit lines = { .burst = 5 };
+
+	r->m->bodies_refused++;
+	if (log_allowed(&lines))
+		log_line(LOG_WARNING,
+		    &(struct log_who){ .peer = r->peer.host, .user = r->user_name },
+		    "%s %s refused: %s", r->route->method_name, r->route->path, why);
 }
 
 static void
 on_done(struct request_job *job)
 {
 	struct body_job *b = (struct body_job *)job;
+	struct request *r = job->r;
 
-	if (job->r != NULL)
-		finish(job->r, b->json, b->why, b->then);
-	else
+	if (r == NULL) { /* the node stops */
 		json_decref(b->json);
-	free((void *)b->text.p);
+		let_go(b->memory);
+	} else if (b->json == NULL) {
+		let_go(b->memory);
+		if (b->status != 400)
+			count_refused(r, b->why);
+		reply_error(r, b->status, error_of(b->status), b->why);
+	} else {
+		http_body_gone(r->m->http, r->ev);
+		r->body = b->json;
+		r->body_memory = b->memory;
+		b->then(r);
+	}
+	free(b->form_type);
 	free(b);
 }
 
-void
-body_read(struct request *r, void (*then)(struct request *r))
+static struct evbuffer *
+take_raw(struct request *r)
 {
-	body_read_text(r, request_raw(r), then);
+	struct evbuffer *raw = evbuffer_new();
+
+	if (raw == NULL || evbuffer_add_buffer(raw, evhttp_request_get_input_buffer(r->ev)) < 0)
+		mem_exhausted(0, __builtin_return_address(0));
+	return raw;
 }
 
-void
-body_read_text(struct request *r, struct span text, void (*then)(struct request *r))
+static void
+read_elsewhere(
+    struct request *r, const char *form_type, const char *field, void (*then)(struct request *r))
 {
-	struct body_job *b;
-	const char *why = NULL;
-	json_t *json;
-	uint8_t *copy;
+	struct body_job *b = xcalloc(1, sizeof *b);
 
-	if (text.n <= REQUEST_PARSE_HERE) {
-		json = body_parse(text, &why);
-		finish(r, json, why, then);
-		return;
-	}
-	copy = try_malloc(text.n);
-	if (copy == NULL) {
-		reply_error(r, 503, "service_unavailable", "no memory for this body");
-		return;
-	}
-	memcpy(copy, text.p, text.n);
 	r->is_long = true;
-	b = xcalloc(1, sizeof *b);
-	b->text = span_of(copy, text.n);
+	b->raw = take_raw(r);
+	b->form_type = form_type != NULL ? xstrdup(form_type) : NULL;
+	b->field = field;
+	b->memory_max = memory_max(r->m);
 	b->then = then;
 	b->job.run = on_run;
 	b->job.done = on_done;
 	request_work(r, &b->job);
+}
+
+/* False: it is for a worker. */
+static bool
+read_here(
+    struct request *r, const char *form_type, const char *field, void (*then)(struct request *r))
+{
+	struct span text = request_raw(r);
+	struct json_scan scan;
+	const char *why = NULL;
+
+	if (form_type != NULL && !multipart_find(form_type, text, field, &text)) {
+		reply_bad(r, no_field, field);
+		return true;
+	}
+	json_scan(text, &scan);
+	if (scan.memory > BODY_MEMORY_HERE)
+		return false;
+	r->body = parse(text, &scan, &why);
+	if (r->body != NULL)
+		then(r);
+	else
+		reply_bad(r, "%s", why);
+	return true;
+}
+
+static void
+read_body(struct request *r, size_t max, const char *form_type, const char *field,
+    void (*then)(struct request *r))
+{
+	size_t n = evbuffer_get_length(evhttp_request_get_input_buffer(r->ev));
+	char why[120];
+
+	if (n > max) {
+		(void)snprintf(why, sizeof why,
+		    "the body has %zu bytes; at most %zu are allowed here", n, max);
+		count_refused(r, why);
+		reply_error(r, 413, "bad_request", why);
+		return;
+	}
+	if (n > BODY_PARSE_HERE || !read_here(r, form_type, field, then))
+		read_elsewhere(r, form_type, field, then);
+}
+
+void
+body_read(struct request *r, size_t max, void (*then)(struct request *r))
+{
+	read_body(r, max, NULL, NULL, then);
+}
+
+void
+body_read_field(struct request *r, size_t max, const char *field, void (*then)(struct request *r))
+{
+	const char *type = request_header(r, "Content-Type");
+
+	read_body(r, max, multipart_is(type) ? type : NULL, field, then);
 }

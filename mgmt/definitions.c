@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/config.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "broker/broker.h"
@@ -13,7 +14,6 @@
 #include "mgmt/body.h"
 #include "mgmt/definitions.h"
 #include "mgmt/mgmt_priv.h"
-#include "mgmt/multipart.h"
 #include "mgmt/request.h"
 
 enum { SLICE_US = 2000, WAITING_MAX = 8 };
@@ -21,43 +21,22 @@ enum { SLICE_US = 2000, WAITING_MAX = 8 };
 struct http_import {
 	struct import *import; /* owned */
 	struct request *r;     /* borrowed: waits for the answer */
+	uint64_t memory;       /* of the document: body_free() */
 	bool is_done;
 	struct store_wait wait; /* then: for the store */
 	TAILQ_ENTRY(http_import) link;
 };
 
-/* A document may be large: what is left of it is freed where nobody waits. */
-struct leftover {
-	struct worker_job job; /* first */
-	json_t *doc;
-};
-
 static void
-leftover_run(struct worker_job *job)
+free_import(struct mgmt *m, struct http_import **hp)
 {
-	json_decref(((struct leftover *)(void *)job)->doc);
-}
+	struct http_import *h = *hp;
+	json_t *doc = NULL;
 
-static void
-leftover_done(struct worker_job *job)
-{
-	free(job);
-}
-
-static void
-free_import(struct mgmt *m, struct import **im)
-{
-	struct leftover *l = xcalloc(1, sizeof *l);
-
-	import_free(im, &l->doc);
-	l->job.run = leftover_run;
-	l->job.done = leftover_done;
-	if (m->node.workers == NULL) { /* tests without a pool */
-		l->job.run(&l->job);
-		l->job.done(&l->job);
-		return;
-	}
-	workers_submit(m->node.workers, &l->job);
+	*hp = NULL;
+	import_free(&h->import, &doc);
+	body_free(m, &doc, &h->memory);
+	free(h);
 }
 
 /* 204, or 400 with the first reason where RabbitMQ's clients look for it, and all of them beside it. */
@@ -101,8 +80,7 @@ imports_run(struct mgmt *m)
 	TAILQ_REMOVE(&m->imports, h, link);
 	m->imports_waiting--;
 	answer(h->r, h->import);
-	free_import(m, &h->import);
-	free(h);
+	free_import(m, &h);
 	return !TAILQ_EMPTY(&m->imports);
 }
 
@@ -113,31 +91,26 @@ imports_stop(struct mgmt *m)
 
 	while ((h = TAILQ_FIRST(&m->imports)) != NULL) {
 		TAILQ_REMOVE(&m->imports, h, link);
-		import_free(&h->import, NULL);
-		free(h);
+		free_import(m, &h);
 	}
 }
 
-/* Takes doc. */
 static void
-start(struct request *r, json_t *doc, bool in_vhost)
+start(struct request *r, bool in_vhost)
 {
 	struct mgmt *m = r->m;
 	struct http_import *h;
 
-	if (!json_is_object(doc)) {
-		json_decref(doc);
-		reply_bad(r, "the definitions are no JSON object");
-		return;
-	}
 	if (m->imports_waiting >= WAITING_MAX) {
-		json_decref(doc);
 		reply_error(
 		    r, 503, "service_unavailable", "too many imports wait: try again later");
 		return;
 	}
 	h = xcalloc(1, sizeof *h);
-	h->import = import_new(m->broker, doc, in_vhost ? SPAN_CHARS(request_arg(r, 0)) : NULL);
+	h->import = import_new(m->broker, r->body, in_vhost ? SPAN_CHARS(request_arg(r, 0)) : NULL);
+	h->memory = r->body_memory;
+	r->body = NULL;
+	r->body_memory = 0;
 	h->r = r;
 	m->imports_waiting++;
 	TAILQ_INSERT_TAIL(&m->imports, h, link);
@@ -148,22 +121,13 @@ start(struct request *r, json_t *doc, bool in_vhost)
 static void
 on_parsed(struct request *r)
 {
-	json_t *doc = r->body;
-
-	r->body = NULL;
-	start(r, doc, strstr(r->route->path, ":vhost") != NULL);
+	start(r, strstr(r->route->path, ":vhost") != NULL);
 }
 
 void
 route_definitions_post(struct request *r)
 {
-	const char *type = request_header(r, "Content-Type");
-	struct span text = request_raw(r);
-
-	if (multipart_is(type) && !multipart_find(type, text, "file", &text))
-		reply_bad(r, "the form has no field 'file'");
-	else
-		body_read_text(r, text, on_parsed);
+	body_read_field(r, (size_t)r->m->cfg->http_body, "file", on_parsed);
 }
 
 void

@@ -12,11 +12,14 @@
 #include "broker/topic_permission.h"
 #include "broker/user.h"
 #include "broker/vhost.h"
+#include "mgmt/about.h"
 #include "mgmt/access_json.h"
 #include "mgmt/base64.h"
 #include "mgmt/definitions.h"
+#include "mgmt/json_brief.h"
 #include "mgmt/policies.h"
 #include "mgmt/request.h"
+#include "mgmt/settings_note.h"
 
 static const char *
 refused(struct import *im, const struct error *e)
@@ -57,6 +60,7 @@ take_limits(struct import *im, struct user *u, const json_t *limits)
 		return NULL;
 	if (!json_is_object(limits))
 		return "limits are no object";
+	note_user_limits(NULL, u);
 	return limits_set_json(NULL, u, limits, im->why, sizeof im->why) ? NULL : im->why;
 }
 
@@ -83,6 +87,7 @@ set_user(struct import *im, const json_t *item, const struct password *p)
 	e = user_set(im->broker, &spec, NULL);
 	if (e != NULL)
 		return refused(im, e);
+	note_user(NULL, user_find(im->broker, name), false);
 	return take_limits(im, user_find(im->broker, name), json_object_get(item, "limits"));
 }
 
@@ -199,7 +204,8 @@ user_of(struct import *im, const json_t *item)
 	struct user *u = name.p != NULL ? user_find(im->broker, name) : NULL;
 
 	if (u == NULL && name.p != NULL)
-		(void)import_because(im, "{no_such_user,<<\"%.*s\">>}", SPAN_FMT(name));
+		(void)import_because(
+		    im, "{no_such_user,<<\"%.*s\">>}: there is no such user", SPAN_FMT(name));
 	return u;
 }
 
@@ -215,6 +221,7 @@ import_permission(struct import *im, const json_t *item)
 	    (write = take_chars(im, item, "write")) == NULL ||
 	    (read = take_chars(im, item, "read")) == NULL)
 		return im->why;
+	note_permissions(NULL, u);
 	return refused(im, permission_set(u, vh, configure, write, read));
 }
 
@@ -236,10 +243,58 @@ import_topic_permission(struct import *im, const json_t *item)
 
 /* ---- parameters ---- */
 
+/* rabbitmqctl writes an object that is deep in a parameter as a list of pairs: [["max-length", 5]]. That as an object, or
+ * what else it is as it is; the caller's. */
+static json_t *
+without_pairs(const json_t *value)
+{
+	json_t *v = (json_t *)(uintptr_t)value, *o, *pair; /* the library's walk takes no const */
+	size_t i;
+
+	if (!json_is_array(v))
+		return json_incref(v);
+	o = json_object();
+	json_array_foreach(v, i, pair)
+	{
+		const char *key = json_string_value(json_array_get(pair, 0));
+
+		if (key == NULL || json_array_size(pair) != 2 ||
+		    json_object_set(o, key, json_array_get(pair, 1)) != 0) {
+			json_decref(o);
+			return json_incref(v);
+		}
+	}
+	return o;
+}
+
 static const char *
 set_limits(struct import *im, struct vhost *vh, const json_t *value)
 {
-	return limits_replace_json(vh, value, im->why, sizeof im->why) ? NULL : im->why;
+	json_t *limits = without_pairs(value);
+	bool done = limits_replace_json(vh, limits, im->why, sizeof im->why);
+
+	json_decref(limits);
+	if (done)
+		note_vhost_limits(NULL, vh);
+	return done ? NULL : im->why;
+}
+
+static const char *
+set_policy(struct import *im, struct vhost *vh, enum policy_kind kind, struct span name,
+    const json_t *value)
+{
+	const json_t *definition = json_object_get(value, "definition");
+	json_t *copy = json_copy((json_t *)(uintptr_t)value);
+	const char *wrong;
+	bool is_new;
+
+	if (json_is_array(definition))
+		json_put(copy, "definition", without_pairs(definition));
+	wrong = policy_set_json(vh, kind, name, copy, &is_new, im->why, sizeof im->why);
+	json_decref(copy);
+	if (wrong == NULL)
+		note_policy(NULL, policy_find(vh, kind, name), false);
+	return wrong;
 }
 
 bool
@@ -247,12 +302,11 @@ import_component(struct import *im, struct vhost *vh, struct span component, str
     const json_t *value, const char **wrong)
 {
 	enum policy_kind kind = span_is(component, "policy") ? POLICY_USER : POLICY_OPERATOR;
-	bool is_new;
 
 	if (span_is(component, "vhost-limits"))
 		*wrong = set_limits(im, vh, value);
 	else if (kind == POLICY_USER || span_is(component, "operator_policy"))
-		*wrong = policy_set_json(vh, kind, name, value, &is_new, im->why, sizeof im->why);
+		*wrong = set_policy(im, vh, kind, name, value);
 	else
 		return false;
 	return true;
@@ -270,7 +324,7 @@ import_parameter(struct import *im, const json_t *item)
 	    (name = import_text(im, item, "name")).p == NULL)
 		return im->why;
 	if (value == NULL)
-		return "{key_missing,value}";
+		return "{key_missing,value}: it has to have 'value'";
 	if (import_component(im, vh, component, name, value, &why))
 		return why;
 	return import_because(im, "component %.*s not found", SPAN_FMT(component));
@@ -287,7 +341,9 @@ import_global_parameter(struct import *im, const json_t *item)
 	if (name.p == NULL)
 		return im->why;
 	if (value == NULL)
-		return "{key_missing,value}";
+		return "{key_missing,value}: it has to have 'value'";
+	if (!json_is_short(value, PARAMETER_VALUE_MAX + 2))
+		return import_because(im, "the value is longer than %d bytes", PARAMETER_VALUE_MAX);
 	text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS);
 	if (text == NULL)
 		return "no memory for its value";

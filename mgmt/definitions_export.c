@@ -22,10 +22,10 @@
 #include "broker/user.h"
 #include "broker/vhost.h"
 #include "mgmt/access_json.h"
+#include "mgmt/access_out.h"
 #include "mgmt/definitions.h"
 #include "mgmt/json_out.h"
 #include "mgmt/mgmt_priv.h"
-#include "mgmt/policies.h"
 #include "mgmt/request.h"
 #include "mgmt/table_out.h"
 
@@ -117,7 +117,7 @@ write_user(struct definitions_export *x, const char *name)
 	const struct user *u = user_find(x->m->broker, span_str(name));
 
 	if (u != NULL)
-		put_json(&x->out, user_json(u));
+		out_user(&x->out, u);
 }
 
 static void
@@ -137,7 +137,7 @@ write_permissions(struct definitions_export *x, const char *name)
 
 	for (; p != NULL; p = p->hh.next)
 		if (!p->vhost->is_deleted)
-			put_json(&x->out, permission_json(p));
+			out_permission(&x->out, p);
 }
 
 static void
@@ -148,16 +148,7 @@ write_topic_permissions(struct definitions_export *x, const char *name)
 
 	for (; p != NULL; p = p->next)
 		if (!p->vhost->is_deleted)
-			put_json(&x->out, topic_permission_json(p));
-}
-
-static void
-put_parameter(struct definitions_export *x, const struct vhost *vh, const char *component,
-    const char *name, json_t *value)
-{
-	put_json(&x->out,
-	    json_pack("{s:o, s:s, s:o, s:o}", "vhost", json_text(span_str(vh->name)), "component",
-	        component, "name", json_text(span_str(name)), "value", value));
+			out_topic_permission(&x->out, p);
 }
 
 /* Operators' policies and limits are parameters in these files. */
@@ -165,18 +156,15 @@ static void
 write_parameters(struct definitions_export *x, const char *name)
 {
 	const struct vhost *vh = vhost_find(x->m->broker, span_str(name));
-	json_t *limits;
 
 	if (vh == NULL)
 		return;
-	limits = vhost_limits_json(vh);
-	if (json_object_size(limits) > 0)
-		put_parameter(x, vh, "vhost-limits", "limits", json_incref(limits));
-	json_decref(limits);
+	if (vhost_has_limits(vh))
+		out_limits_parameter(&x->out, vh);
 	for (const struct policy *p = vh->policies[POLICY_OPERATOR]; p != NULL; p = p->hh.next)
-		put_parameter(x, vh, "operator_policy", p->name, policy_value_json(p));
+		out_policy_parameter(&x->out, p);
 	for (const struct parameter *p = vh->parameters; p != NULL; p = p->hh.next)
-		put_json(&x->out, parameter_json(p));
+		out_parameter(&x->out, p);
 }
 
 static void
@@ -186,7 +174,7 @@ write_global_parameter(struct definitions_export *x, const char *name)
 	    parameter_find(x->m->broker, NULL, span_of(NULL, 0), span_str(name));
 
 	if (p != NULL)
-		put_json(&x->out, parameter_json(p));
+		out_parameter(&x->out, p);
 }
 
 static void
@@ -196,7 +184,7 @@ write_policies(struct definitions_export *x, const char *name)
 
 	for (const struct policy *p = vh != NULL ? vh->policies[POLICY_USER] : NULL; p != NULL;
 	     p = p->hh.next)
-		put_json(&x->out, policy_json(p, true));
+		out_policy(&x->out, p, true);
 }
 
 /* ---- queues, exchanges, bindings ---- */

@@ -84,7 +84,7 @@ import_text(struct import *im, const json_t *item, const char *key)
 	const json_t *v = json_object_get(item, key);
 
 	if (v == NULL)
-		(void)import_because(im, "{key_missing,%s}", key);
+		(void)import_because(im, "{key_missing,%s}: it has to have '%s'", key, key);
 	else if (!json_is_string(v))
 		(void)import_because(im, "%s is no string", key);
 	return json_span(v);
@@ -103,7 +103,8 @@ import_vhost_of(struct import *im, const json_t *item)
 		return NULL;
 	vh = vhost_find(im->broker, name);
 	if (vh == NULL)
-		(void)import_because(im, "{no_such_vhost,<<\"%.*s\">>}", SPAN_FMT(name));
+		(void)import_because(
+		    im, "{no_such_vhost,<<\"%.*s\">>}: there is no such vhost", SPAN_FMT(name));
 	return vh;
 }
 

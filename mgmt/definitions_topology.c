@@ -10,6 +10,7 @@
 #include "mgmt/definitions.h"
 #include "mgmt/json_table.h"
 #include "mgmt/policies.h"
+#include "mgmt/settings_note.h"
 #include "mgmt/request.h"
 
 /* true, "true"; 1: yes, 0: no, -1: missing, -2: something else. */
@@ -38,7 +39,7 @@ take_flag(struct import *im, const json_t *item, const char *key, bool must, boo
 	if (f == -2)
 		(void)import_because(im, "%s is neither true nor false", key);
 	else if (f == -1 && must)
-		(void)import_because(im, "{key_missing,%s}", key);
+		(void)import_because(im, "{key_missing,%s}: it has to have '%s'", key, key);
 	return f >= 0 || (f == -1 && !must);
 }
 
@@ -81,11 +82,15 @@ import_policy(struct import *im, const json_t *item)
 {
 	struct vhost *vh = import_vhost_of(im, item);
 	struct span name;
+	const char *wrong;
 	bool is_new;
 
 	if (vh == NULL || (name = take_name(im, item, "name")).p == NULL)
 		return im->why;
-	return policy_set_json(vh, POLICY_USER, name, item, &is_new, im->why, sizeof im->why);
+	wrong = policy_set_json(vh, POLICY_USER, name, item, &is_new, im->why, sizeof im->why);
+	if (wrong == NULL)
+		note_policy(NULL, policy_find(vh, POLICY_USER, name), false);
+	return wrong;
 }
 
 /* ---- queues ---- */

@@ -12,6 +12,7 @@
 #include <event2/buffer.h>
 #include <event2/http.h>
 
+#include "base/config.h"
 #include "base/mem.h"
 #include "broker/permission.h"
 #include "broker/broker.h"
@@ -146,7 +147,7 @@ may(struct request *r)
 static bool
 still_may(struct request *r)
 {
-	r->user = user_find(r->m->broker, span_str(r->user_name));
+	r->user = request_user(r);
 	if (r->user != NULL)
 		return may(r);
 	reply_error(r, 401, "not_authorized", "Login failed");
@@ -164,17 +165,21 @@ static void
 take_body(struct request *r)
 {
 	bool has = r->route->method == EVHTTP_REQ_PUT || r->route->method == EVHTTP_REQ_POST;
+	size_t max = (size_t)r->m->cfg->http_body;
 
-	if (has && r->route->body == BODY_JSON)
-		body_read(r, on_body);
-	else
+	if (!has || r->route->body == BODY_RAW)
 		r->route->fn(r);
+	else if (r->route->body == BODY_LONG || max < BODY_SHORT_MAX)
+		body_read(r, max, on_body);
+	else
+		body_read(r, BODY_SHORT_MAX, on_body);
 }
 
 void
 dispatch_logged_in(struct request *r, struct user *u)
 {
 	r->user = u;
+	r->user_id = u->id;
 	if (r->user_name == NULL)
 		r->user_name = xstrdup(u->name);
 	if (may(r))

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
+enum { LENGTH_DIGITS = 15 }; /* evhttp reads 63 bits */
+
 static void
 begin(struct framing *f, enum framing_state state)
 {
@@ -35,46 +37,62 @@ value_of(const char *line, const char *name)
 	return strncasecmp(line, name, n) == 0 ? line + n + strspn(line + n, " \t") : NULL;
 }
 
-static void
-on_head_line(struct framing *f, const char *line)
+/* False: what says where the body ends is longer than what is kept of a line. */
+static bool
+on_head_line(struct framing *f, bool is_cut)
 {
-	const char *value;
+	const char *coding = value_of(f->line, "Transfer-Encoding:"),
+	           *length = value_of(f->line, "Content-Length:");
 
-	if (*line == '\0' && f->in_head) {
+	if (f->line[0] == '\0' && f->in_head) {
 		if (f->is_chunked)
 			begin(f, FRAMING_LENGTH);
 		else
 			begin(f, f->left > 0 ? FRAMING_BODY : FRAMING_HEAD);
-		return;
+		return true;
 	}
-	if (*line != '\0')
+	if (f->line[0] != '\0')
 		f->in_head = true;
-	if ((value = value_of(line, "Transfer-Encoding:")) != NULL)
-		f->is_chunked |= strncasecmp(value, "chunked", strlen("chunked")) == 0;
-	else if (f->left == 0 && (value = value_of(line, "Content-Length:")) != NULL)
-		f->left = strtoull(value, NULL, 10);
+	if (coding != NULL)
+		f->is_chunked |= strncasecmp(coding, "chunked", strlen("chunked")) == 0;
+	else if (f->left == 0 && length != NULL)
+		f->left = strtoull(length, NULL, 10);
+	return !is_cut || (coding == NULL && length == NULL);
 }
 
-static void
+/* False: evhttp, which takes blanks, signs and more zeros than are kept of the line, may read another length. */
+static bool
+on_length(struct framing *f)
+{
+	size_t digits = strspn(f->line, "0123456789abcdefABCDEF");
+
+	if (digits == 0 || digits > LENGTH_DIGITS || strchr(" ;", f->line[digits]) == NULL)
+		return false;
+	f->left = strtoull(f->line, NULL, 16);
+	begin(f, f->left > 0 ? FRAMING_PIECE : FRAMING_TRAILER);
+	return true;
+}
+
+static bool
 on_line(struct framing *f)
 {
-	size_t n = f->line_n < sizeof f->line ? f->line_n : sizeof f->line - 1;
+	bool is_cut = f->line_n >= sizeof f->line;
+	size_t n = is_cut ? sizeof f->line - 1 : f->line_n;
 
+	if (!is_cut && n > 0 && f->line[n - 1] == '\r')
+		n--;
 	f->line[n] = '\0';
-	f->line[strcspn(f->line, "\r")] = '\0';
 	f->line_n = 0;
-	if (f->state == FRAMING_HEAD) {
-		on_head_line(f, f->line);
-	} else if (f->state == FRAMING_TRAILER) {
-		if (f->line[0] == '\0')
-			begin(f, FRAMING_HEAD);
-	} else if (f->line[0] != '\0') { /* what ends a piece is an empty line */
-		f->left = strtoull(f->line, NULL, 16);
-		begin(f, f->left > 0 ? FRAMING_PIECE : FRAMING_TRAILER);
-	}
+	if (f->state == FRAMING_HEAD)
+		return on_head_line(f, is_cut);
+	if (f->state == FRAMING_LENGTH) /* what ends a piece is an empty line */
+		return f->line[0] == '\0' || on_length(f);
+	if (f->line[0] == '\0')
+		begin(f, FRAMING_HEAD);
+	return true;
 }
 
-/* Up to and with the end of the line. */
+/* Up to and with the end of the line. 0: the connection has to end. */
 static size_t
 take_line(struct framing *f, const uint8_t *p, size_t n)
 {
@@ -87,8 +105,7 @@ take_line(struct framing *f, const uint8_t *p, size_t n)
 	f->line_n += len;
 	if (end == NULL)
 		return n;
-	on_line(f);
-	return len + 1;
+	return on_line(f) ? len + 1 : 0;
 }
 
 bool
@@ -105,7 +122,7 @@ framing_feed(struct framing *f, const uint8_t *p, size_t n)
 			took = take_line(f, p, n);
 		}
 		/* evhttp bounds the head itself */
-		if (f->line_n > FRAMING_LINE_MAX && f->state != FRAMING_HEAD)
+		if (took == 0 || (f->line_n > FRAMING_LINE_MAX && f->state != FRAMING_HEAD))
 			return false;
 		p += took;
 		n -= took;

@@ -32,7 +32,7 @@ framing_unseen(const struct framing *f)
 }
 void framing_skip(struct framing *f, uint64_t n);
 
-/* The next bytes. False: a line is too long, the connection has to end. */
+/* The next bytes. False: a line is too long, or evhttp might see another end of the body; the connection has to end. */
 bool framing_feed(struct framing *f, const uint8_t *p, size_t n) MUSTUSE;
 
 #endif

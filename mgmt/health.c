@@ -18,6 +18,7 @@
 #include "mgmt/nodes.h"
 #include "mgmt/request.h"
 #include "net/transport.h"
+#include "store/store.h"
 
 static const char *
 alarm_problem(const struct mgmt *m, char *text, size_t n)
@@ -28,6 +29,11 @@ alarm_problem(const struct mgmt *m, char *text, size_t n)
 		(void)snprintf(text, n,
 		    "memory alarm: %" PRIu64 " bytes held of %" PRIu64 "; publishers are held back",
 		    mem_total(), mem->limit);
+		return text;
+	}
+	if (m->broker->store != NULL && store_hold(m->broker->store) == STORE_DISK_FULL) {
+		(void)snprintf(text, n,
+		    "disk alarm: there is no space to write; changes that are to last wait for it");
 		return text;
 	}
 	if (m->broker->disk_low) {
@@ -227,9 +233,10 @@ route_health_certificates(struct request *r)
 	for (size_t i = 0; i < COUNT_OF(units); i++)
 		known |= strcasecmp(r->args[1].p, units[i]) == 0;
 	if (!known)
-		reply_bad(r, "Time unit not recognised");
+		reply_bad(
+		    r, "Time unit not recognised. Supported units: days, weeks, months, years.");
 	else if (within.n == 0 || end != r->args[0].p + within.n || n < 0)
-		reply_bad(r, "Invalid expiration value");
+		reply_bad(r, "Invalid expiration value.");
 	else
 		answer(r, NULL);
 }

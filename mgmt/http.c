@@ -25,6 +25,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -33,6 +34,7 @@
 #include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <event2/http.h>
+#include <event2/keyvalq_struct.h>
 #include <event2/listener.h>
 
 #include "base/config.h"
@@ -59,6 +61,7 @@ struct http_conn {
 	uint64_t since_ms;       /* accepted, or the last complete request */
 	size_t input;            /* bytes that came since then */
 	size_t output;           /* bytes that the peer has not taken */
+	uint64_t taken;          /* by the socket since since_ms */
 	struct framing framing;  /* of all that came */
 	bool ended;              /* shut down by us */
 	bool answering;          /* the output is ours, not evhttp's */
@@ -70,8 +73,9 @@ struct http_conn {
 TAILQ_HEAD(http_conn_list, http_conn);
 
 struct http {
-	struct loop *loop; /* borrowed */
-	struct evhttp *ev; /* owned, and with it the listening sockets */
+	struct loop *loop;        /* borrowed */
+	const struct config *cfg; /* borrowed */
+	struct evhttp *ev;        /* owned, and with it the listening sockets */
 	struct evconnlistener *listener[CONFIG_LISTEN_MAX]; /* borrowed from ev */
 	unsigned listeners;
 	http_fn *fn;
@@ -229,6 +233,7 @@ on_output(struct evbuffer *out, const struct evbuffer_cb_info *info, void *arg)
 	ev_ssize_t n;
 	int status = 0;
 
+	c->taken += info->n_deleted;
 	count_output(c, info->orig_size + info->n_added - info->n_deleted, info->n_added > 0);
 	if (c->answering || c->streams || info->n_added == 0 ||
 	    evbuffer_search(out, "\r\n\r\n<HTML>", 10, NULL).pos < 0)
@@ -249,7 +254,7 @@ on_output(struct evbuffer *out, const struct evbuffer_cb_info *info, void *arg)
 	c->answering = false;
 }
 
-/* --- what is held of requests that are not whole ---------------------------- */
+/* --- what is held of requests ------------------------------------------------ */
 
 static void
 set_input(struct http *h, struct http_conn *c, size_t n)
@@ -270,14 +275,14 @@ no_room_for_input(struct http *h, struct http_conn *c)
 	struct http_conn *old;
 
 	TAILQ_FOREACH (old, &h->conns, link)
-		if (old->input > HTTP_INPUT_SMALL && !old->ended)
+		if (old->input > HTTP_INPUT_SMALL && !old->ended && !old->deferred)
 			break;
 	if (old != NULL && h->loop->now_ms >= old->since_ms + HTTP_SILENT_MS)
 		c = old;
 	h->stats.too_much_input++;
 	if (log_allowed(&lines))
-		log_warning("bodies of HTTP requests that are not whole yet take up %" PRIu64
-		            " bytes: one of them is given up",
+		log_warning("bodies of HTTP requests take up %" PRIu64
+		            " bytes (limits.http_bodies): one that is not whole yet is given up",
 		    h->stats.input_large);
 	set_input(h, c, 0);
 	end(c);
@@ -329,7 +334,7 @@ on_input(struct evbuffer *in, const struct evbuffer_cb_info *info, void *arg)
 		return;
 	}
 	set_input(c->http, c, c->input + info->n_added);
-	if (c->http->stats.input_large > HTTP_INPUT_LARGE && c->input > HTTP_INPUT_SMALL)
+	if (c->http->stats.input_large > c->http->cfg->http_bodies && c->input > HTTP_INPUT_SMALL)
 		no_room_for_input(c->http, c);
 }
 
@@ -358,6 +363,13 @@ is_dead(const struct http_conn *c)
 	return on_event == NULL;
 }
 
+static bool
+is_overdue(const struct http_conn *c, uint64_t now_ms)
+{
+	return !c->ended && !c->deferred &&
+	       now_ms >= c->since_ms + HTTP_REQUEST_MS + c->taken / HTTP_OUTPUT_RATE;
+}
+
 static void
 sweep(struct http *h, uint64_t now_ms)
 {
@@ -367,7 +379,7 @@ sweep(struct http *h, uint64_t now_ms)
 		next = TAILQ_NEXT(c, link);
 		if (is_dead(c)) {
 			conn_free(h, c);
-		} else if (!c->ended && !c->deferred && now_ms >= c->since_ms + HTTP_REQUEST_MS) {
+		} else if (is_overdue(c, now_ms)) {
 			h->stats.timed_out++;
 			end(c);
 		}
@@ -407,7 +419,7 @@ make_conn(struct event_base *base, void *arg)
 	}
 	bufferevent_incref(c->bev);
 	/* bounds what one that is dead may still read until it is swept */
-	bufferevent_setwatermark(c->bev, EV_READ, 0, HTTP_HEADERS_MAX + HTTP_BODY_MAX);
+	bufferevent_setwatermark(c->bev, EV_READ, 0, HTTP_HEADERS_MAX + h->cfg->http_body);
 	c->since_ms = h->loop->now_ms;
 	h->stats.accepted++;
 	sweep(h, h->loop->now_ms);
@@ -440,6 +452,57 @@ find_conn(struct http *h, const struct bufferevent *bev)
 	return NULL;
 }
 
+/* Its time: a request is whole, or its answer is. */
+static void
+begin_anew(struct http *h, struct http_conn *c)
+{
+	c->since_ms = h->loop->now_ms;
+	c->taken = 0;
+	TAILQ_REMOVE(&h->conns, c, link);
+	TAILQ_INSERT_TAIL(&h->conns, c, link);
+}
+
+static bool
+is_number(const char *text)
+{
+	size_t n = strspn(text, "0123456789");
+
+	return n > 0 && text[n + strspn(text + n, " \t")] == '\0';
+}
+
+/* May a proxy before us have seen another end of the request than evhttp, which takes the first length, and a coding that
+ * it does not know for none? Then what stands behind it may be somebody else's. (RFC 9112, 6.3) */
+static bool
+is_ambiguous(struct evhttp_request *req)
+{
+	const struct evkeyvalq *headers = evhttp_request_get_input_headers(req);
+	const char *length = evhttp_find_header(headers, "Content-Length");
+	const struct evkeyval *h;
+
+	TAILQ_FOREACH (h, headers, next) {
+		if (strcasecmp(h->key, "Transfer-Encoding") == 0 &&
+		    (strcasecmp(h->value, "chunked") != 0 || length != NULL))
+			return true;
+		if (strcasecmp(h->key, "Content-Length") == 0 &&
+		    (!is_number(h->value) || strcmp(h->value, length) != 0))
+			return true;
+	}
+	return false;
+}
+
+/* The body of a HEAD is none to evhttp: it would take it for the next request, which nobody sent. */
+static bool
+leaves_body(struct evhttp_request *req)
+{
+	const struct evkeyvalq *headers = evhttp_request_get_input_headers(req);
+	const char *length = evhttp_find_header(headers, "Content-Length");
+
+	if (evhttp_request_get_command(req) != EVHTTP_REQ_HEAD)
+		return false;
+	return evhttp_find_header(headers, "Transfer-Encoding") != NULL ||
+	       (length != NULL && length[strspn(length, "0")] != '\0');
+}
+
 static void
 on_request(struct evhttp_request *req, void *arg)
 {
@@ -450,16 +513,22 @@ on_request(struct evhttp_request *req, void *arg)
 	struct transport_addr peer;
 
 	assert(c != NULL && !c->answering); /* made by make_conn, and not dead */
-	c->since_ms = h->loop->now_ms;
-	TAILQ_REMOVE(&h->conns, c, link);
-	TAILQ_INSERT_TAIL(&h->conns, c, link);
-	set_input(h, c, evbuffer_get_length(bufferevent_get_input(bev)));
+	begin_anew(h, c);
+	if (is_ambiguous(req)) {
+		evhttp_send_error(req, HTTP_BADREQUEST, NULL);
+		return;
+	}
 	h->stats.requests++;
+	if (leaves_body(req))
+		(void)evhttp_add_header(
+		    evhttp_request_get_output_headers(req), "connection", "close");
 	/* the real address: what the request says of itself decides nothing */
 	transport_addr_of(bufferevent_getfd(bev), &peer, NULL);
 	c->answering = true;
 	h->fn(h->arg, req, &peer);
 	c->answering = false;
+	if (!c->deferred)
+		set_input(h, c, evbuffer_get_length(bufferevent_get_input(bev)));
 }
 
 /* evhttp ends the process when it reads something while an answer is due, so it has to read nothing; that also ends its
@@ -484,9 +553,18 @@ http_resume(struct http *h, struct evhttp_request *req)
 
 	assert(c != NULL && c->deferred);
 	c->deferred = false;
-	c->since_ms = h->loop->now_ms;
-	TAILQ_REMOVE(&h->conns, c, link);
-	TAILQ_INSERT_TAIL(&h->conns, c, link);
+	set_input(h, c, evbuffer_get_length(bufferevent_get_input(c->bev)));
+	begin_anew(h, c);
+}
+
+void
+http_body_gone(struct http *h, struct evhttp_request *req)
+{
+	struct http_conn *c =
+	    find_conn(h, evhttp_connection_get_bufferevent(evhttp_request_get_connection(req)));
+
+	if (c != NULL && c->deferred)
+		set_input(h, c, evbuffer_get_length(bufferevent_get_input(c->bev)));
 }
 
 /* Writing makes evhttp read again, by which it sees the client go; what the client sends is counted like the beginning of
@@ -533,11 +611,12 @@ http_stream_end(struct http *h, struct evhttp_request *req)
 }
 
 struct http *
-http_new(struct loop *l, http_fn *fn, void *arg)
+http_new(struct loop *l, const struct config *cfg, http_fn *fn, void *arg)
 {
 	struct http *h = xcalloc(1, sizeof *h);
 
 	h->loop = l;
+	h->cfg = cfg;
 	h->fn = fn;
 	h->arg = arg;
 	h->sweep.fire = on_sweep;
@@ -550,7 +629,7 @@ http_new(struct loop *l, http_fn *fn, void *arg)
 	}
 	evhttp_set_allowed_methods(h->ev, METHODS);
 	evhttp_set_max_headers_size(h->ev, HTTP_HEADERS_MAX);
-	evhttp_set_max_body_size(h->ev, HTTP_BODY_MAX);
+	evhttp_set_max_body_size(h->ev, (ev_ssize_t)cfg->http_body);
 	evhttp_set_timeout(h->ev, HTTP_REQUEST_MS / 1000);
 	evhttp_set_default_content_type(h->ev, NULL);
 	evhttp_set_bevcb(h->ev, make_conn, h);

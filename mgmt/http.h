@@ -23,10 +23,10 @@ enum {
 	HTTP_SILENT_MS = 2000,  /* so old a connection may be ended to make room for others */
 	HTTP_REQUEST_MS =
 	    30 * 1000, /* from one complete request to the next, or to the end of idling */
+	HTTP_OUTPUT_RATE = 32, /* bytes a ms; an answer that is taken as fast as that is not cut off by the limit above */
 	HTTP_HEADERS_MAX = 16 << 10,
-	HTTP_BODY_MAX = 20 << 20, /* RabbitMQ's for definitions; read before anybody has logged in */
-	HTTP_INPUT_SMALL = 128 << 10, /* a connection may hold so much of a request that is not whole yet, */
-	HTTP_INPUT_LARGE = 64 << 20,  /* and all that hold more than that so much together */
+	HTTP_INPUT_SMALL = 128 << 10, /* a connection may hold so much of a request; all that hold more share
+	                                 limits.http_bodies */
 	HTTP_OUTPUT_SMALL = 1 << 20,  /* the same of answers that their clients have not taken yet; an answer that is */
 	HTTP_OUTPUT_LARGE = 256 << 20 /* alone may be longer */
 };
@@ -36,12 +36,12 @@ typedef void http_fn(void *arg, struct evhttp_request *req, const struct transpo
 
 struct http_stats {
 	uint64_t accepted, requests, timed_out, evicted, accept_errors, too_much_input, too_much_output;
-	uint64_t input_large; /* bytes now held by connections with more than HTTP_INPUT_SMALL */
+	uint64_t input_large; /* bytes of requests now held by connections with more than HTTP_INPUT_SMALL */
 	uint64_t output_large; /* bytes of answers, of those with more than HTTP_OUTPUT_SMALL */
 	uint32_t open;
 };
 
-struct http *http_new(struct loop *l, http_fn *fn, void *arg);
+struct http *http_new(struct loop *l, const struct config *cfg, http_fn *fn, void *arg);
 void http_free(struct http **hp);
 
 /* One more port; false: *error is a static text (net/listener.h). */
@@ -52,6 +52,8 @@ bool http_listen(struct http *h, const struct config *cfg, const char *address, 
  * the answer is sent, http_resume(). Whoever holds a deferred request forgets it before http_free(). */
 void http_defer(struct http *h, struct evhttp_request *req);
 void http_resume(struct http *h, struct evhttp_request *req);
+/* The body of a deferred request is not held any more. */
+void http_body_gone(struct http *h, struct evhttp_request *req);
 
 /* A deferred request gets an answer that goes on until http_stream_end(), however long that takes; its connection ends with
  * it, or before: when the client goes, or takes nothing of what waits for 30 s. */

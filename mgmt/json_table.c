@@ -74,6 +74,8 @@ json_of_table(struct span raw)
 
 /* ---- from JSON ---- */
 
+const char json_table_too_large[] = "more than 131072 bytes as a table";
+
 static void
 put_byte(struct table_writer *w, uint8_t b)
 {
@@ -119,6 +121,8 @@ put_value(struct table_writer *w, const json_t *v)
 	uint64_t bits;
 	uint32_t at;
 
+	if (w->failed)
+		return json_table_too_large;
 	switch (json_typeof(v)) {
 	case JSON_TRUE:
 	case JSON_FALSE:
@@ -198,7 +202,7 @@ json_to_table(const json_t *object, struct table **out)
 	table_writer_init(&w, JSON_TABLE_MAX);
 	wrong = put_fields(&w, object);
 	if (wrong == NULL && w.failed)
-		wrong = "too large";
+		wrong = json_table_too_large;
 	if (wrong == NULL && table_check(span_of(w.p, w.n), TABLE_DEPTH_MAX) != 0)
 		wrong = "nested too deeply";
 	if (wrong == NULL && table_try_copy(span_of(w.p, w.n), out) != 0)

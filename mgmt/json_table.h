@@ -12,7 +12,11 @@
 
 struct table;
 
-enum { JSON_TABLE_MAX = 1 << 20 /* bytes of a table */ };
+enum {
+	JSON_TABLE_MAX = 128 << 10,		 /* bytes of a table: a larger one fits in no frame */
+	JSON_TABLE_TEXT_MAX = 2 * JSON_TABLE_MAX /* what json_is_short() may say of one that is not larger */
+};
+extern const char json_table_too_large[];
 
 /* A checked table (or NULL, 0) as an object: the caller's. */
 json_t *json_of_table(struct span raw) MUSTUSE;

@@ -6,20 +6,10 @@
 #include "broker/user.h"
 #include "broker/vhost.h"
 #include "mgmt/access_json.h"
+#include "mgmt/access_lists.h"
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/request.h"
-#include "mgmt/rows.h"
-
-/* A row, if there is something to say. */
-static void
-add(json_t *list, const char *key, const char *name, json_t *limits)
-{
-	if (json_object_size(limits) > 0)
-		(void)json_array_append_new(
-		    list, json_pack("{s:o, s:o}", key, json_text(span_str(name)), "value", limits));
-	else
-		json_decref(limits);
-}
+#include "mgmt/settings_note.h"
 
 /* {"value": n} as {NAME: n}; NULL after having answered. The caller's. */
 static json_t *
@@ -28,7 +18,7 @@ take(struct request *r)
 	json_t *value = json_object_get(r->body, "value"), *o;
 
 	if (value == NULL) {
-		reply_bad(r, "[{key_missing,value}]");
+		reply_bad(r, "[{key_missing,value}]: the body has to have 'value'");
 		return NULL;
 	}
 	o = json_object();
@@ -44,21 +34,13 @@ take(struct request *r)
 void
 route_vhost_limits_all(struct request *r)
 {
-	json_t *list = json_array();
-
-	for (const struct vhost *vh = r->m->broker->vhosts; vh != NULL; vh = vh->hh.next)
-		if ((r->user->tags & TAG_MONITORING) != 0 || request_sees(r, vh))
-			add(list, "vhost", vh->name, vhost_limits_json(vh));
-	reply_rows(r, list);
+	listing_reply(r, &vhost_limit_list, NULL, NULL);
 }
 
 void
 route_vhost_limits(struct request *r)
 {
-	json_t *list = json_array();
-
-	add(list, "vhost", r->vhost->name, vhost_limits_json(r->vhost));
-	reply_rows(r, list);
+	listing_reply(r, &vhost_limit_list, r->vhost, &r->vhost->series);
 }
 
 void
@@ -69,10 +51,12 @@ route_vhost_limit_put(struct request *r)
 
 	if (limits == NULL)
 		return;
-	if (limits_set_json(r->vhost, NULL, limits, why, sizeof why))
+	if (limits_set_json(r->vhost, NULL, limits, why, sizeof why)) {
+		note_vhost_limits(r, r->vhost);
 		reply_done(r, 204);
-	else
+	} else {
 		reply_bad(r, "%s", why);
+	}
 	json_decref(limits);
 }
 
@@ -81,6 +65,7 @@ route_vhost_limit_delete(struct request *r)
 {
 	enum vhost_limit which = vhost_limit_find(request_arg(r, 1));
 
+	note_vhost_limits(r, r->vhost);
 	if (which < VHOST_LIMITS)
 		vhost_limit_clear(r->vhost, which);
 	reply_done(r, 204);
@@ -91,26 +76,18 @@ route_vhost_limit_delete(struct request *r)
 void
 route_user_limits_all(struct request *r)
 {
-	json_t *list = json_array();
-
-	for (const struct user *u = r->m->broker->users; u != NULL; u = u->hh.next)
-		add(list, "user", u->name, user_limits_json(u));
-	reply_rows(r, list);
+	listing_reply(r, &user_limit_list, NULL, NULL);
 }
 
 void
 route_user_limits(struct request *r)
 {
 	const struct user *u = user_find(r->m->broker, request_arg(r, 0));
-	json_t *list;
 
-	if (u == NULL) {
+	if (u == NULL)
 		reply_not_found(r);
-		return;
-	}
-	list = json_array();
-	add(list, "user", u->name, user_limits_json(u));
-	reply_rows(r, list);
+	else
+		listing_reply(r, &user_limit_list, NULL, &u->series);
 }
 
 void
@@ -122,12 +99,14 @@ route_user_limit_put(struct request *r)
 
 	if (limits == NULL)
 		return;
-	if (u == NULL)
-		reply_bad(r, "{no_such_user,<<\"%s\">>}", r->args[0].p);
-	else if (limits_set_json(NULL, u, limits, why, sizeof why))
+	if (u == NULL) {
+		reply_bad(r, "{no_such_user,<<\"%s\">>}: there is no such user", r->args[0].p);
+	} else if (limits_set_json(NULL, u, limits, why, sizeof why)) {
+		note_user_limits(r, u);
 		reply_done(r, 204);
-	else
+	} else {
 		reply_bad(r, "%s", why);
+	}
 	json_decref(limits);
 }
 
@@ -141,6 +120,7 @@ route_user_limit_delete(struct request *r)
 		reply_not_found(r);
 		return;
 	}
+	note_user_limits(r, u);
 	if (which < USER_LIMITS)
 		user_limit_clear(u, which);
 	reply_done(r, 204);

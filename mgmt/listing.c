@@ -58,7 +58,11 @@ struct listing {
 	uint64_t vhost_id, only, peer;
 	uint32_t at; /* walk: see series_next() */
 	unsigned kind;
-	uint32_t steps; /* of matching names, since the clock was looked at */
+	uint64_t object; /* whose parts are walked; 0: none */
+	unsigned part;   /* the next of them */
+	struct walk walk;
+	bool is_walking, was_met; /* walk is begun; `only` has been met */
+	uint32_t steps;           /* of matching names, since the clock was looked at */
 	enum phase phase;
 	struct rows **chunk; /* owned */
 	uint32_t chunks, cap;
@@ -96,6 +100,13 @@ count_bytes(struct listing *l, size_t n)
 		    "for less columns");
 }
 
+/* Rows from one look at the clock to the next. */
+static unsigned
+look_each(const struct listing *l)
+{
+	return l->source->is_heavy ? 1 : LOOK_AT_CLOCK;
+}
+
 /* ---- who sees what ---- */
 
 bool
@@ -119,7 +130,7 @@ static void
 renew_scope(struct listing *l)
 {
 	struct broker *b = l->m->broker;
-	struct user *u = user_find(b, span_str(l->r->user_name));
+	struct user *u = request_user(l->r);
 	struct vhost *vh = l->vhost != NULL ? vhost_find(b, span_str(l->vhost)) : NULL;
 
 	l->scope = (struct scope){ .user = u, .vhost = vh, .owner = l->owner };
@@ -309,9 +320,18 @@ listing_add(
 }
 
 static void
+stop_walking(struct listing *l)
+{
+	if (l->is_walking)
+		walk_end(&l->walk);
+	l->is_walking = false;
+}
+
+static void
 begin_merge(struct listing *l)
 {
 	l->phase = MERGE;
+	stop_walking(l);
 	if (l->chunks > 0)
 		sort_rows(l, l->chunk[l->chunks - 1]);
 	l->heap = xmalloc((l->chunks + 1u) * sizeof *l->heap);
@@ -338,17 +358,64 @@ meet(struct listing *l, struct series *s)
 {
 	struct row_id id = { .object = series_ref(&l->m->broker->series, s) };
 
-	l->source->collect(l, &l->scope, series_object(s), id);
+	if (l->source->collect != NULL)
+		l->source->collect(l, &l->scope, series_object(s), id);
+	if (l->source->parts[0].first != NULL)
+		l->object = id.object;
+	l->part = 0;
 }
 
-/* Of one object only: the rows that it has. */
-static void
-walk_one(struct listing *l)
+static const struct listing_part *
+next_part(struct listing *l)
 {
-	struct series *s = series_find(&l->m->broker->series, l->only);
+	const struct listing_part *p = &l->source->parts[l->part];
 
-	if (s != NULL)
-		meet(l, s);
+	if (l->part == LISTING_PARTS || p->first == NULL)
+		return NULL;
+	l->part++;
+	return p;
+}
+
+/* False: the object has no more rows. */
+static bool
+go_on_with_object(struct listing *l)
+{
+	struct series *s;
+	const struct listing_part *p;
+
+	if (l->walk.at != NULL) {
+		l->walk.at = l->source->parts[l->part - 1].add(l, &l->scope, l->walk.at);
+		return true;
+	}
+	if (l->object == 0)
+		return false;
+	s = series_find(&l->m->broker->series, l->object);
+	p = s != NULL ? next_part(l) : NULL;
+	if (p != NULL)
+		l->walk.at = p->first(s);
+	else
+		l->object = 0;
+	return p != NULL;
+}
+
+/* NULL: no more. */
+static struct series *
+next_object(struct listing *l)
+{
+	const struct series_list *all = &l->m->broker->series;
+	struct series *s;
+
+	if (l->only != 0) {
+		s = l->was_met ? NULL : series_find(all, l->only);
+		l->was_met = true;
+		return s;
+	}
+	s = series_next(all, l->source->kinds[l->kind], &l->at);
+	if (s != NULL || l->kind == 1 || l->source->kinds[1] == l->source->kinds[0])
+		return s;
+	l->kind = 1;
+	l->at = 0;
+	return series_next(all, l->source->kinds[1], &l->at);
 }
 
 static void
@@ -357,23 +424,18 @@ walk(struct listing *l, uint64_t until_us)
 	struct series *s;
 	unsigned n = 0;
 
-	if (l->only != 0) {
-		walk_one(l);
-		if (l->phase == WALK)
-			begin_merge(l);
-		return;
-	}
+	if (!l->is_walking)
+		walk_begin(&l->m->broker->walks, &l->walk);
+	l->is_walking = true;
 	while (l->phase == WALK) {
-		s = series_next(&l->m->broker->series, l->source->kinds[l->kind], &l->at);
-		if (s != NULL) {
-			meet(l, s);
-		} else if (l->kind == 0 && l->source->kinds[1] != l->source->kinds[0]) {
-			l->kind = 1;
-			l->at = 0;
-		} else {
-			begin_merge(l);
+		if (!go_on_with_object(l)) {
+			s = next_object(l);
+			if (s != NULL)
+				meet(l, s);
+			else
+				begin_merge(l);
 		}
-		if (++n % LOOK_AT_CLOCK != 0 && l->steps < STEPS_LOOK)
+		if (++n % look_each(l) != 0 && l->steps < STEPS_LOOK)
 			continue;
 		l->steps = 0;
 		if (clock_mono_us() >= until_us)
@@ -447,7 +509,7 @@ merge(struct listing *l, uint64_t until_us)
 			finish(l);
 		else if (l->passed++ >= first)
 			write_row(l, row);
-		if (++n % LOOK_AT_CLOCK == 0 && clock_mono_us() >= until_us)
+		if (++n % look_each(l) == 0 && clock_mono_us() >= until_us)
 			return;
 	}
 }
@@ -457,6 +519,7 @@ merge(struct listing *l, uint64_t until_us)
 static void
 listing_free(struct listing *l)
 {
+	stop_walking(l);
 	all_bytes -= l->bytes;
 	mem_sub(MEM_OUTPUT, l->bytes);
 	for (uint32_t i = 0; i < l->chunks; i++)
@@ -475,7 +538,8 @@ listing_free(struct listing *l)
 static void
 run_slice(struct listing *l)
 {
-	uint64_t from_us = clock_mono_us(), until_us = from_us + LISTING_SLICE_US;
+	uint64_t from_us = clock_mono_us(),
+	         until_us = from_us + LISTING_SLICE_US - l->m->listings.spent_us;
 
 	l->doc.now_ms = l->m->loop->now_ms;
 	renew_scope(l);
@@ -506,13 +570,19 @@ answer(struct listing *l)
 	listing_free(l);
 }
 
-static void
-on_timer(struct wheel_node *node, uint64_t now_ms)
+/* Lists share the slice of a turn, also with those that were asked for in it. */
+static bool
+has_time(const struct mgmt *m)
 {
-	struct mgmt *m = container_of(node, struct mgmt, listings.timer);
+	return m->listings.spent_us < LISTING_SLICE_US;
+}
+
+static void
+go_on(struct mgmt *m)
+{
 	struct listing *l = TAILQ_FIRST(&m->listings.all);
 
-	if (l == NULL)
+	if (l == NULL || !has_time(m))
 		return;
 	TAILQ_REMOVE(&m->listings.all, l, link);
 	run_slice(l);
@@ -531,8 +601,14 @@ on_timer(struct wheel_node *node, uint64_t now_ms)
 		else
 			TAILQ_INSERT_HEAD(&m->listings.all, l, link);
 	}
-	if (!TAILQ_EMPTY(&m->listings.all))
-		wheel_arm(m->loop->wheel, node, now_ms);
+}
+
+bool
+listings_run(struct mgmt *m)
+{
+	go_on(m);
+	m->listings.spent_us = 0;
+	return !TAILQ_EMPTY(&m->listings.all);
 }
 
 static void
@@ -565,7 +641,7 @@ start(struct request *r, const struct listing_source *source, const struct vhost
 	if (l->body == NULL)
 		mem_exhausted(0, __builtin_return_address(0));
 	/* most lists are short: they need not wait for the long ones */
-	if (m->listings.spent_us < LISTING_SLICE_US)
+	if (has_time(m))
 		run_slice(l);
 	if (is_over(l)) {
 		answer(l);
@@ -574,9 +650,6 @@ start(struct request *r, const struct listing_source *source, const struct vhost
 	request_defer(r);
 	TAILQ_INSERT_TAIL(&m->listings.all, l, link);
 	m->listings.count++;
-	m->listings.timer.fire = on_timer;
-	if (!wheel_armed(&m->listings.timer))
-		wheel_arm(m->loop->wheel, &m->listings.timer, m->loop->now_ms);
 }
 
 void
@@ -589,7 +662,7 @@ listing_reply(struct request *r, const struct listing_source *source, const stru
 void
 listing_reply_owner(struct request *r, const struct listing_source *source, struct span owner)
 {
-	start(r, source, NULL, NULL, NULL, owner);
+	start(r, source, r->vhost, r->vhost != NULL ? &r->vhost->series : NULL, NULL, owner);
 }
 
 void
@@ -610,7 +683,6 @@ listings_stop(struct mgmt *m)
 {
 	struct listing *l;
 
-	wheel_disarm(m->loop->wheel, &m->listings.timer);
 	while ((l = TAILQ_FIRST(&m->listings.all)) != NULL) {
 		TAILQ_REMOVE(&m->listings.all, l, link);
 		listing_free(l);

@@ -33,7 +33,7 @@ enum {
 struct scope {
 	struct user *user;   /* borrowed for a slice */
 	struct vhost *vhost; /* the same; NULL: of all vhosts that the user may see */
-	const char *owner;   /* connections and channels of this user only; NULL: of all */
+	const char *owner;   /* connections and channels of this user, parameters of this component only; NULL: of all */
 	/* only what has to do with this object as well (what that is says the source); NULL: no such restriction */
 	const struct series *peer;
 	bool all_vhosts; /* permissions are not asked: the user may see what is in any */
@@ -47,6 +47,15 @@ struct row_id {
 	struct span text; /* the same; the list keeps a copy */
 };
 
+/* Where an object may have very many rows, those of a list of it are collected some in a slice. */
+struct listing_part {
+	/* The link of the first in the list (walk.h). */
+	const void *(*first)(const struct series *s);
+	/* Adds the row of the one with this link, and returns the link of the next. */
+	const void *(*add)(struct listing *l, const struct scope *scope, const void *at);
+};
+enum { LISTING_PARTS = 3 };
+
 /* Do page, page_size and name mean something? IF_TOLD: lists that RabbitMQ gives as a whole in any case; pagination=true in
  * the query asks for pages all the same. */
 enum paging { PAGING_NEVER, PAGING, PAGING_IF_TOLD };
@@ -55,8 +64,10 @@ enum paging { PAGING_NEVER, PAGING, PAGING_IF_TOLD };
 struct listing_source {
 	enum series_kind kinds[2]; /* the objects that are walked: the second as well, if it is another */
 	enum paging paging;
-	/* Adds the object's rows with listing_add(). */
+	bool is_heavy;		   /* a row may take a good part of a slice */
+	/* Adds the object's rows with listing_add(): some few. NULL: it has only those of its parts. */
 	void (*collect)(struct listing *l, const struct scope *scope, void *object, struct row_id id);
+	struct listing_part parts[LISTING_PARTS]; /* one after the other; first NULL: no more */
 	/* What a row is of now: NULL if that is gone or not to be seen any more. Good until something changes. */
 	void *(*find)(const struct scope *scope, void *object, const struct row_id *id);
 	void (*write)(const struct doc *d, void *item);
@@ -70,7 +81,7 @@ void listing_add(struct listing *l, const struct row_id *id, struct span name, s
  * rows, that; NULL: of all. */
 void listing_reply(struct request *r, const struct listing_source *source, const struct vhost *vhost,
     const struct series *only);
-/* The same of what belongs to a user. */
+/* The same of what belongs to a user or a component: in r->vhost, if there is one. */
 void listing_reply_owner(struct request *r, const struct listing_source *source, struct span owner);
 
 /* The same of what is between two objects. */
@@ -87,6 +98,8 @@ bool scope_sees_user(const struct scope *s, const struct user *owner);
 /* One object: 200 with the columns that were asked for. */
 void reply_document(struct request *r, const struct listing_source *source, void *item);
 
+/* For mgmt.c: what is left of the turn's slice goes to those that are being made. True: there are more. */
+bool listings_run(struct mgmt *m);
 /* All that are being made are forgotten. */
 void listings_stop(struct mgmt *m);
 

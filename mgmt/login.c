@@ -52,6 +52,10 @@ refuse(struct request *r, const char *name, const char *why)
 		reply_error(r, 429, "too_many_requests", why);
 		return;
 	}
+	if (why == login_loopback_only) { /* another password would not help */
+		reply_error(r, 401, "not_authorised", "User can only log in via localhost");
+		return;
+	}
 	ask_for_login(r);
 	reply_error(r, 401, "not_authorized", "Login failed");
 }

@@ -12,12 +12,19 @@
 #include "broker/tap.h"
 #include "mgmt/acting.h"
 #include "mgmt/base64.h"
+#include "mgmt/json_brief.h"
 #include "mgmt/json_out.h"
 #include "mgmt/json_table.h"
 #include "mgmt/table_out.h"
 #include "mgmt/request.h"
 
-enum { FRAME_HEAD = 7, CONTENT_HEAD = 12, FRAME_END = 0xCE, PROPS_MAX = JSON_TABLE_MAX + 4096 };
+enum {
+	FRAME_HEAD = 7,
+	CONTENT_HEAD = 12,
+	FRAME_END = 0xCE,
+	PIECE = 128 << 10,
+	PROPS_MAX = JSON_TABLE_MAX + 4096 /* the strings */
+};
 
 /* In the order in which they stand in a message. */
 static const struct property {
@@ -151,13 +158,14 @@ put_frame_head(uint8_t *to, uint8_t type, size_t size)
 	return to + FRAME_HEAD;
 }
 
-/* As a client would have sent it, see msg.h. */
+/* As a client would have sent it, see msg.h; of a long body only what stands before it. */
 static struct msg *
 put_together(struct span exchange, struct span key, struct span props, struct span body)
 {
+	size_t in_wire = body.n <= PIECE ? body.n : 0;
 	uint32_t names = (uint32_t)(exchange.n + key.n + 3);
 	uint32_t meta = names + FRAME_HEAD + CONTENT_HEAD + (uint32_t)props.n + 1;
-	struct msg *m = msg_try_new(msg_wire_size(meta, body.n));
+	struct msg *m = msg_try_new(msg_wire_size(meta, in_wire));
 	uint8_t *to;
 
 	if (m == NULL)
@@ -173,57 +181,123 @@ put_together(struct span exchange, struct span key, struct span props, struct sp
 	put_be64(to + 4, body.n);
 	to = put_bytes(to + CONTENT_HEAD, props);
 	*to++ = FRAME_END;
-	if (body.n == 0)
+	if (in_wire == 0)
 		return m;
 	to = put_bytes(put_frame_head(to, 3, body.n), body);
 	*to = FRAME_END;
 	return m;
 }
 
-/* *owned: to be freed. */
 static json_t *
-read_payload(const json_t *body, struct span *payload, char **owned)
+read_payload(struct message_draft *d, const json_t *body)
 {
 	json_t *text = json_object_get(body, "payload"),
 	       *encoding = json_object_get(body, "payload_encoding");
 	size_t n;
 
-	*payload = json_span(text);
+	d->payload = json_span(text);
 	if (!json_is_string(encoding) ||
 	    (!span_is(json_span(encoding), "string") && !span_is(json_span(encoding), "base64")))
-		return json_pack("[s, O]", "unsupported_encoding", encoding);
-	if (payload->p == NULL)
+		return json_pack("[s, o]", "unsupported_encoding", json_brief(encoding));
+	if (d->payload.p == NULL)
 		return json_string("payload_not_string");
 	if (span_is(json_span(encoding), "string"))
 		return NULL;
-	*owned = xmalloc(payload->n + 1);
-	n = base64_decode((const char *)payload->p, payload->n, *owned);
-	if (n == 0 && payload->n > 0)
-		return json_pack("[s, O]", "not_base64", text);
-	*payload = span_of(*owned, n);
+	d->decoded = xmalloc(d->payload.n + 1);
+	n = base64_decode((const char *)d->payload.p, d->payload.n, d->decoded);
+	if (n == 0 && d->payload.n > 0)
+		return json_pack("[s, o]", "not_base64", json_brief(text));
+	d->payload = span_of(d->decoded, n);
 	return NULL;
+}
+
+static json_t *
+no_memory(void)
+{
+	return json_string("no memory for the message");
+}
+
+static json_t *
+begin(struct message_draft *d, const json_t *body, struct span exchange, struct span key)
+{
+	struct table_writer w;
+	json_t *problem;
+
+	table_writer_init(&w, PROPS_MAX);
+	problem = write_properties(&w, json_object_get(body, "properties"));
+	if (problem == NULL) {
+		d->m = put_together(exchange, key, span_of(w.p, w.n), d->payload);
+		problem = d->m == NULL ? no_memory() : NULL;
+	}
+	table_writer_fini(&w);
+	return problem;
+}
+
+json_t *
+message_begin(struct message_draft *d, const json_t *body, struct span exchange, struct span key)
+{
+	json_t *problem;
+
+	*d = (struct message_draft){ 0 };
+	problem = read_payload(d, body);
+	if (problem == NULL)
+		problem = begin(d, body, exchange, key);
+	if (problem != NULL)
+		message_drop(d);
+	else if (d->payload.n <= PIECE)
+		d->copied = d->payload.n;
+	else
+		problem = message_go_on(d); /* what has no piece yet is no message (msg.h) */
+	return problem;
+}
+
+json_t *
+message_go_on(struct message_draft *d)
+{
+	size_t left = d->payload.n - d->copied, n = left < PIECE ? left : PIECE;
+
+	if (msg_try_append(d->m, &d->last, d->payload.p + d->copied, n, left)) {
+		d->copied += n;
+		return NULL;
+	}
+	message_drop(d);
+	return no_memory();
+}
+
+bool
+message_is_whole(const struct message_draft *d)
+{
+	return d->copied == d->payload.n;
+}
+
+struct msg *
+message_end(struct message_draft *d)
+{
+	struct msg *m = d->m;
+
+	d->m = NULL;
+	message_drop(d);
+	return m;
+}
+
+void
+message_drop(struct message_draft *d)
+{
+	if (d->m != NULL)
+		msg_unref(&d->m);
+	free(d->decoded);
+	*d = (struct message_draft){ 0 };
 }
 
 struct msg *
 message_of_json(const json_t *body, struct span exchange, struct span key, json_t **problem)
 {
-	struct table_writer w;
-	struct span payload;
-	struct msg *m = NULL;
-	char *owned = NULL;
+	struct message_draft d;
 
-	table_writer_init(&w, PROPS_MAX);
-	*problem = read_payload(body, &payload, &owned);
-	if (*problem == NULL)
-		*problem = write_properties(&w, json_object_get(body, "properties"));
-	if (*problem == NULL) {
-		m = put_together(exchange, key, span_of(w.p, w.n), payload);
-		if (m == NULL)
-			*problem = json_string("no memory for the message");
-	}
-	table_writer_fini(&w);
-	free(owned);
-	return m;
+	*problem = message_begin(&d, body, exchange, key);
+	while (*problem == NULL && !message_is_whole(&d))
+		*problem = message_go_on(&d);
+	return *problem == NULL ? message_end(&d) : NULL;
 }
 
 /* ---- to JSON ---- */

@@ -23,6 +23,7 @@
 #include "mgmt/tail.h"
 #include "mgmt/web_session.h"
 #include "mgmt/snapshot.h"
+#include "mgmt/users_bulk.h"
 #include "net/loop.h"
 #include "net/transport.h"
 
@@ -65,13 +66,14 @@ mgmt_start(struct loop *l, struct broker *b, const struct config *cfg,
 	TAILQ_INIT(&m->exports);
 	TAILQ_INIT(&m->policy_changes);
 	TAILQ_INIT(&m->listings.all);
+	TAILQ_INIT(&m->bulk_deletes);
 	TAILQ_INIT(&m->pulls);
 	TAILQ_INIT(&m->browses.all);
 	TAILQ_INIT(&m->tails.all);
 	TAILQ_INIT(&m->batches);
 	m->sessions = web_sessions_new(b);
 	name_cluster(b);
-	m->http = http_new(l, on_request, m);
+	m->http = http_new(l, cfg, on_request, m);
 	series_start(b);
 	histories_start(m);
 	for (uint32_t i = 0; i < cfg->management_listen.count; i++) {
@@ -104,8 +106,8 @@ mgmt_run(struct mgmt *m)
 {
 	bool more = batches_run(m);
 
-	m->listings.spent_us = 0;
-
+	more |= listings_run(m);
+	more |= bulk_deletes_run(m);
 	policy_changes_run(m);
 	requests_run(m);
 	pulls_run(m);
@@ -126,6 +128,7 @@ mgmt_stop(struct mgmt **mp)
 	snapshot_stop(m);
 	imports_stop(m);
 	exports_stop(m);
+	bulk_deletes_stop(m);
 	policy_changes_stop(m);
 	listings_stop(m);
 	pulls_stop(m);

@@ -26,6 +26,7 @@ struct mgmt {
 	struct http *http; /* owned */
 	struct login_counts logins;   /* amqp_*: unused */
 	struct login_counts attempts; /* what was counted when they were last set to 0 */
+	uint64_t bodies_refused;      /* too long, or of too many values */
 	struct node_samples node_samples;
 	struct web_sessions *sessions; /* owned */
 	struct request_list deferred; /* owned: all whose answers come later */
@@ -33,7 +34,6 @@ struct mgmt {
 	struct {
 		TAILQ_HEAD(, listing) all; /* owned: lists that are being made (listing.c) */
 		uint32_t count;
-		struct wheel_node timer;
 		uint64_t spent_us; /* on them in this turn */
 	} listings;
 	struct {
@@ -54,6 +54,7 @@ struct mgmt {
 	unsigned imports_waiting;
 	TAILQ_HEAD(, policy_change) policy_changes; /* owned (policies.c) */
 	TAILQ_HEAD(, definitions_export) exports; /* owned */
+	TAILQ_HEAD(, bulk_delete) bulk_deletes; /* owned: the first is under way (users_bulk.c) */
 	unsigned exports_waiting;
 	struct request *snapshot;     /* borrowed: whoever asked for the one that is being made; NULL: nobody */
 };

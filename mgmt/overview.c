@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "broker/broker.h"
+#include "mgmt/body.h"
 #include "broker/history.h"
 #include "mgmt/about.h"
 #include "mgmt/health.h"
@@ -83,7 +84,8 @@ loop_counters(const struct mgmt *m)
 	const struct http_stats *h = http_stats(m->http);
 	const struct loop *l = m->loop;
 
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+	return json_pack(
+	    "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
 	    "loop_turns", (json_int_t)l->turns, "turn_longest_us", (json_int_t)l->turn_time.max_us,
 	    "turn_longest_lately_us", (json_int_t)turn_time_lately(&l->turn_time, clock_mono_us()),
 	    "recv_calls", (json_int_t)l->recv_calls, "writev_calls", (json_int_t)l->writev_calls,
@@ -91,7 +93,9 @@ loop_counters(const struct mgmt *m)
 	    "http_requests", (json_int_t)h->requests, "http_connections", (json_int_t)h->open,
 	    "http_timed_out", (json_int_t)h->timed_out, "http_evicted", (json_int_t)h->evicted,
 	    "http_too_much_input", (json_int_t)h->too_much_input, "http_too_much_output",
-	    (json_int_t)h->too_much_output, "log_lines_lost", (json_int_t)log_dropped());
+	    (json_int_t)h->too_much_output, "http_bodies_refused", (json_int_t)m->bodies_refused,
+	    "http_values_bytes", (json_int_t)body_memory_held(), "log_lines_lost",
+	    (json_int_t)log_dropped());
 }
 
 static json_t *

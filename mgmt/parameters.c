@@ -15,93 +15,38 @@
 #include "broker/vhost.h"
 #include "mgmt/about.h"
 #include "mgmt/access_json.h"
+#include "mgmt/access_lists.h"
 #include "mgmt/mgmt_priv.h"
-#include "mgmt/policies.h"
 #include "mgmt/request.h"
-#include "mgmt/rows.h"
-
-static const char *const policy_components[] = {
-	[POLICY_USER] = "policy", [POLICY_OPERATOR] = "operator_policy"
-};
-
-static json_t *
-row(const struct vhost *vh, const char *component, const char *name, json_t *value)
-{
-	return json_pack("{s:o, s:s, s:o, s:o}", "vhost", json_text(span_str(vh->name)),
-	    "component", component, "name", json_text(span_str(name)), "value", value);
-}
-
-/* What a vhost has; component p NULL: of all but policies, else of this one. */
-static void
-add(json_t *list, const struct vhost *vh, struct span component)
-{
-	bool all = component.p == NULL;
-	json_t *limits = vhost_limits_json(vh);
-
-	for (unsigned kind = 0; kind < COUNT_OF(policy_components); kind++) {
-		if (all ? kind == POLICY_USER : !span_is(component, policy_components[kind]))
-			continue;
-		for (const struct policy *p = vh->policies[kind]; p != NULL; p = p->hh.next)
-			(void)json_array_append_new(
-			    list, row(vh, policy_components[kind], p->name, policy_value_json(p)));
-	}
-	if ((all || span_is(component, "vhost-limits")) && json_object_size(limits) > 0)
-		(void)json_array_append_new(
-		    list, row(vh, "vhost-limits", "limits", json_incref(limits)));
-	json_decref(limits);
-	for (const struct parameter *p = vh->parameters; p != NULL; p = p->hh.next)
-		if (all || span_is(component, p->component))
-			(void)json_array_append_new(list, parameter_json(p));
-}
-
-static void
-reply_list(struct request *r, struct span component)
-{
-	json_t *list = json_array();
-
-	for (const struct vhost *vh = r->m->broker->vhosts; vh != NULL; vh = vh->hh.next)
-		if (request_sees(r, vh))
-			add(list, vh, component);
-	reply_rows(r, list);
-}
+#include "mgmt/settings_note.h"
 
 void
 route_parameters(struct request *r)
 {
-	reply_list(r, span_of(NULL, 0));
+	listing_reply(r, &parameter_list, NULL, NULL);
 }
 
 void
 route_parameters_component(struct request *r)
 {
-	reply_list(r, request_arg(r, 0));
+	listing_reply_owner(r, &parameter_list, request_arg(r, 0));
 }
 
 void
 route_parameters_vhost(struct request *r)
 {
-	json_t *list = json_array();
-
-	add(list, r->vhost, request_arg(r, 0));
-	reply_rows(r, list);
+	listing_reply_owner(r, &parameter_list, request_arg(r, 0));
 }
 
 void
 route_parameter(struct request *r)
 {
-	json_t *list = json_array(), *one, *found = NULL;
-	struct span name = request_arg(r, 2);
-	size_t i;
+	void *item = parameter_item(r->vhost, request_arg(r, 0), request_arg(r, 2));
 
-	add(list, r->vhost, request_arg(r, 0));
-	json_array_foreach(list, i, one) if (span_eq(json_span(json_object_get(one, "name")), name))
-	    found = one;
-	json_incref(found);
-	json_decref(list);
-	if (found == NULL)
+	if (item == NULL)
 		reply_not_found(r);
 	else
-		reply_row(r, found);
+		reply_document(r, &parameter_list, item);
 }
 
 /* /api/parameters/vhost-limits/:vhost/limits, which is what limits of a vhost are in RabbitMQ */
@@ -124,10 +69,12 @@ clear_limits(struct request *r)
 		had |= r->vhost->limit[i].is_set;
 		vhost_limit_clear(r->vhost, (enum vhost_limit)i);
 	}
-	if (had)
+	if (had) {
+		note_vhost_limits(r, r->vhost);
 		reply_done(r, 204);
-	else
+	} else {
 		reply_not_found(r);
+	}
 }
 
 void
@@ -138,7 +85,7 @@ route_parameter_put(struct request *r)
 	char why[ACCESS_REASON_MAX];
 
 	if (value == NULL)
-		reply_bad(r, "[{key_missing,value}]");
+		reply_bad(r, "[{key_missing,value}]: the body has to have 'value'");
 	else if (span_is(component, "policy") || span_is(component, "operator_policy"))
 		reply_bad(r, "policies may not be set using this method");
 	else if (!names_limits(r))
@@ -146,10 +93,12 @@ route_parameter_put(struct request *r)
 		    r, "Validation failed\n\ncomponent %.*s not found\n", SPAN_FMT(component));
 	else if ((r->user->tags & TAG_ADMINISTRATOR) == 0)
 		reply_not_authorised(r, "Not administrator user"); /* as at /api/vhost-limits */
-	else if (limits_replace_json(r->vhost, value, why, sizeof why))
-		reply_done(r, 204);
-	else
+	else if (!limits_replace_json(r->vhost, value, why, sizeof why))
 		reply_bad(r, "%s", why);
+	else {
+		note_vhost_limits(r, r->vhost);
+		reply_done(r, 204);
+	}
 }
 
 void
@@ -211,22 +160,18 @@ set_global(struct mgmt *m, struct span name, const json_t *value, bool *is_new)
 void
 route_global_parameters(struct request *r)
 {
-	json_t *list = json_array();
-
-	for (const struct parameter *p = r->m->broker->parameters; p != NULL; p = p->hh.next)
-		(void)json_array_append_new(list, parameter_json(p));
-	reply_rows(r, list);
+	listing_reply(r, &global_parameter_list, NULL, NULL);
 }
 
 void
 route_global_parameter(struct request *r)
 {
-	const struct parameter *p = global(r->m, request_arg(r, 0));
+	struct parameter *p = global(r->m, request_arg(r, 0));
 
 	if (p == NULL)
 		reply_not_found(r);
 	else
-		reply_row(r, parameter_json(p));
+		reply_document(r, &global_parameter_list, p);
 }
 
 void
@@ -237,7 +182,7 @@ route_global_parameter_put(struct request *r)
 	bool is_new;
 
 	if (value == NULL) {
-		reply_bad(r, "[{key_missing,value}]");
+		reply_bad(r, "[{key_missing,value}]: the body has to have 'value'");
 		return;
 	}
 	e = set_global(r->m, request_arg(r, 0), value, &is_new);
@@ -281,7 +226,7 @@ route_cluster_name_put(struct request *r)
 	const struct error *e;
 
 	if (name == NULL)
-		reply_bad(r, "[{key_missing,name}]");
+		reply_bad(r, "[{key_missing,name}]: the body has to have 'name'");
 	else if (!json_is_string(name) || json_string_length(name) == 0)
 		reply_bad(r, "the name is no text");
 	else if ((e = set_global(r->m, SPAN_LIT("cluster_name"), name, NULL)) != NULL)

@@ -9,86 +9,56 @@
 #include "broker/user.h"
 #include "broker/vhost.h"
 #include "mgmt/access_json.h"
+#include "mgmt/access_lists.h"
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/request.h"
-#include "mgmt/rows.h"
-
-/* Of a user, of a vhost, or all (both NULL). */
-static json_t *
-permissions_of(const struct broker *b, const struct user *only, const struct vhost *vh)
-{
-	json_t *list = json_array();
-
-	for (const struct user *u = only != NULL ? only : b->users; u != NULL; u = u->hh.next) {
-		for (const struct permission *p = u->permissions; p != NULL; p = p->hh.next)
-			if (vh == NULL || p->vhost == vh)
-				(void)json_array_append_new(list, permission_json(p));
-		if (only != NULL)
-			break;
-	}
-	return list;
-}
-
-static json_t *
-topic_permissions_of(const struct broker *b, const struct user *only, const struct vhost *vh)
-{
-	json_t *list = json_array();
-
-	for (const struct user *u = only != NULL ? only : b->users; u != NULL; u = u->hh.next) {
-		for (const struct topic_permission *p = u->topic_permissions; p != NULL;
-		     p = p->next)
-			if (vh == NULL || p->vhost == vh)
-				(void)json_array_append_new(list, topic_permission_json(p));
-		if (only != NULL)
-			break;
-	}
-	return list;
-}
+#include "mgmt/settings_note.h"
 
 void
 route_permissions(struct request *r)
 {
-	reply_rows(r, permissions_of(r->m->broker, NULL, NULL));
+	listing_reply(r, &permission_list, NULL, NULL);
 }
 
 void
 route_topic_permissions(struct request *r)
 {
-	reply_rows(r, topic_permissions_of(r->m->broker, NULL, NULL));
+	listing_reply(r, &topic_permission_list, NULL, NULL);
 }
 
 void
 route_vhost_permissions(struct request *r)
 {
-	reply_rows(r, permissions_of(r->m->broker, NULL, r->vhost));
+	listing_reply(r, &vhost_permission_list, r->vhost, &r->vhost->series);
 }
 
 void
 route_vhost_topic_permissions(struct request *r)
 {
-	reply_rows(r, topic_permissions_of(r->m->broker, NULL, r->vhost));
+	listing_reply(r, &vhost_topic_permission_list, r->vhost, &r->vhost->series);
+}
+
+static void
+reply_user(struct request *r, const struct listing_source *source)
+{
+	const struct user *u = user_find(r->m->broker, request_arg(r, 0));
+
+	if (u == NULL)
+		reply_not_found(r);
+	else
+		listing_reply(r, source, NULL, &u->series);
 }
 
 void
 route_user_permissions(struct request *r)
 {
-	const struct user *u = user_find(r->m->broker, request_arg(r, 0));
-
-	if (u == NULL)
-		reply_not_found(r);
-	else
-		reply_rows(r, permissions_of(r->m->broker, u, NULL));
+	reply_user(r, &permission_list);
 }
 
 void
 route_user_topic_permissions(struct request *r)
 {
-	const struct user *u = user_find(r->m->broker, request_arg(r, 0));
-
-	if (u == NULL)
-		reply_not_found(r);
-	else
-		reply_rows(r, topic_permissions_of(r->m->broker, u, NULL));
+	reply_user(r, &topic_permission_list);
 }
 
 /* --- of a user in a vhost -------------------------------------------------------------- */
@@ -119,7 +89,7 @@ take(struct request *r, const char *key)
 	struct span s = json_span(j);
 
 	if (j == NULL)
-		reply_bad(r, "[{key_missing,%s}]", key);
+		reply_bad(r, "[{key_missing,%s}]: the body has to have '%s'", key, key);
 	else if (s.p == NULL || memchr(s.p, '\0', s.n) != NULL)
 		reply_bad(r, "%s is no text", key);
 	else
@@ -140,12 +110,12 @@ refuse(struct request *r, const struct error *e)
 void
 route_permission(struct request *r)
 {
-	const struct permission *p = find(r);
+	struct permission *p = find(r);
 
 	if (p == NULL)
 		reply_not_found(r);
 	else
-		reply_row(r, permission_json(p));
+		reply_document(r, &permission_list, p);
 }
 
 void
@@ -176,6 +146,7 @@ route_permission_put(struct request *r)
 	log_line(LOG_INFO, &(struct log_who){ .peer = r->peer.host, .user = r->user_name },
 	    "permissions of user '%s' in vhost '%s' are '%s', '%s', '%s'", u->name, vh->name,
 	    text[PERM_CONFIGURE], text[PERM_WRITE], text[PERM_READ]);
+	note_permissions(r, u);
 	reply_done(r, is_new ? 201 : 204);
 }
 
@@ -190,6 +161,7 @@ route_permission_delete(struct request *r)
 	}
 	log_line(LOG_INFO, &(struct log_who){ .peer = r->peer.host, .user = r->user_name },
 	    "user '%s' has no permissions in vhost '%s' any more", p->user->name, p->vhost->name);
+	note_permissions(r, p->user);
 	permission_clear(p);
 	reply_done(r, 204);
 }
@@ -199,21 +171,18 @@ route_permission_delete(struct request *r)
 void
 route_topic_permission(struct request *r)
 {
+	const struct topic_permission *p = NULL;
 	struct vhost *vh;
 	struct user *u;
-	json_t *list;
 
-	if (!find_both(r, &vh, &u)) {
+	if (find_both(r, &vh, &u))
+		p = u->topic_permissions;
+	while (p != NULL && p->vhost != vh)
+		p = p->next;
+	if (p != NULL)
+		listing_reply_pair(r, &topic_permission_list, &u->series, &vh->series);
+	else
 		reply_not_found(r);
-		return;
-	}
-	list = topic_permissions_of(r->m->broker, u, vh);
-	if (json_array_size(list) > 0) {
-		reply_rows(r, list);
-	} else {
-		json_decref(list);
-		reply_not_found(r);
-	}
 }
 
 void

@@ -8,70 +8,33 @@
 #include "broker/table.h"
 #include "broker/vhost.h"
 #include "mgmt/access_json.h"
+#include "mgmt/access_lists.h"
 #include "mgmt/json_table.h"
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/policies.h"
 #include "mgmt/request.h"
-#include "mgmt/rows.h"
-
-json_t *
-policy_value_json(const struct policy *p)
-{
-	return json_pack("{s:o, s:o, s:I, s:s}", "pattern", json_text(span_str(p->pattern_text)),
-	    "definition", json_of_table(table_span(p->definition)), "priority",
-	    (json_int_t)p->priority, "apply-to", policy_apply_to(p));
-}
-
-json_t *
-policy_json(const struct policy *p, bool with_vhost)
-{
-	json_t *j = policy_value_json(p);
-
-	(void)json_object_set_new(j, "name", json_text(span_str(p->name)));
-	if (with_vhost)
-		(void)json_object_set_new(j, "vhost", json_text(span_str(p->vhost->name)));
-	return j;
-}
+#include "mgmt/settings_note.h"
 
 /* ---- asked for ---- */
 
 static void
-add_all(json_t *list, const struct vhost *vh, enum policy_kind kind)
-{
-	for (const struct policy *p = vh->policies[kind]; p != NULL; p = p->hh.next)
-		(void)json_array_append_new(list, policy_json(p, true));
-}
-
-static void
-list_everywhere(struct request *r, enum policy_kind kind)
-{
-	json_t *list = json_array();
-
-	for (const struct vhost *vh = r->m->broker->vhosts; vh != NULL; vh = vh->hh.next) {
-		if (request_sees(r, vh))
-			add_all(list, vh, kind);
-	}
-	reply_rows(r, list);
-}
-
-static void
-list_vhost(struct request *r, enum policy_kind kind)
-{
-	json_t *list = json_array();
-
-	add_all(list, r->vhost, kind);
-	reply_rows(r, list);
-}
-
-static void
 get_one(struct request *r, enum policy_kind kind)
 {
-	const struct policy *p = policy_find(r->vhost, kind, request_arg(r, 1));
+	struct policy *p = policy_find(r->vhost, kind, request_arg(r, 1));
 
 	if (p == NULL)
 		reply_not_found(r);
 	else
-		reply_row(r, policy_json(p, true));
+		reply_document(r, &policy_lists[kind], p);
+}
+
+/* In r->vhost, or in all. */
+static void
+list(struct request *r, enum policy_kind kind)
+{
+	const struct vhost *vh = r->vhost;
+
+	listing_reply(r, &policy_lists[kind], vh, vh != NULL ? &vh->series : NULL);
 }
 
 /* ---- changed ---- */
@@ -81,6 +44,7 @@ get_one(struct request *r, enum policy_kind kind)
 struct policy_change {
 	struct request *r; /* borrowed */
 	int status;
+	uint64_t change; /* as broker->policy_changes counts */
 	TAILQ_ENTRY(policy_change) link;
 };
 
@@ -90,24 +54,28 @@ reply_when_applied(struct request *r, int status)
 	struct mgmt *m = r->m;
 	struct policy_change *c;
 
-	if (!policies_run(m->broker)) {
+	(void)policies_run(m->broker);
+	if (policies_pending(m->broker) > m->broker->policy_changes) {
 		reply_done(r, status);
 		return;
 	}
 	c = xcalloc(1, sizeof *c);
 	c->r = r;
 	c->status = status;
+	c->change = m->broker->policy_changes;
 	TAILQ_INSERT_TAIL(&m->policy_changes, c, link);
 	request_defer(r);
 }
 
+/* The next one before `pending`. */
 static struct policy_change *
-next_change(struct mgmt *m)
+next_change(struct mgmt *m, uint64_t pending)
 {
 	struct policy_change *c = TAILQ_FIRST(&m->policy_changes);
 
-	if (c != NULL)
-		TAILQ_REMOVE(&m->policy_changes, c, link);
+	if (c == NULL || c->change >= pending)
+		return NULL;
+	TAILQ_REMOVE(&m->policy_changes, c, link);
 	return c;
 }
 
@@ -115,10 +83,12 @@ void
 policy_changes_run(struct mgmt *m)
 {
 	struct policy_change *c;
+	uint64_t pending;
 
-	if (m->broker->policy_walk.is_on)
+	if (likely(TAILQ_EMPTY(&m->policy_changes)))
 		return;
-	while ((c = next_change(m)) != NULL) {
+	pending = policies_pending(m->broker);
+	while ((c = next_change(m, pending)) != NULL) {
 		reply_done(c->r, c->status);
 		free(c);
 	}
@@ -129,7 +99,7 @@ policy_changes_stop(struct mgmt *m)
 {
 	struct policy_change *c;
 
-	while ((c = next_change(m)) != NULL)
+	while ((c = next_change(m, UINT64_MAX)) != NULL)
 		free(c);
 }
 
@@ -147,8 +117,10 @@ policy_set_json(struct vhost *vh, enum policy_kind kind, struct span name, const
 	const char *wrong;
 
 	if (pattern == NULL || definition == NULL) {
+		const char *missing = definition == NULL ? "definition" : "pattern";
+
 		(void)snprintf(
-		    buf, n, "[{key_missing,%s}]", definition == NULL ? "definition" : "pattern");
+		    buf, n, "[{key_missing,%s}]: a policy has to have '%s'", missing, missing);
 		return buf;
 	}
 	if (!json_is_string(pattern))
@@ -190,15 +162,21 @@ put_one(struct request *r, enum policy_kind kind)
 	const char *wrong =
 	    policy_set_json(r->vhost, kind, request_arg(r, 1), r->body, &is_new, buf, sizeof buf);
 
-	if (wrong != NULL)
+	if (wrong != NULL) {
 		reply_bad(r, "%s", wrong);
-	else
+	} else {
+		note_policy(r, policy_find(r->vhost, kind, request_arg(r, 1)), false);
 		reply_when_applied(r, is_new ? 201 : 204);
+	}
 }
 
 static void
 delete_one(struct request *r, enum policy_kind kind)
 {
+	const struct policy *p = policy_find(r->vhost, kind, request_arg(r, 1));
+
+	if (p != NULL)
+		note_policy(r, p, true);
 	if (policy_clear(r->vhost, kind, request_arg(r, 1)))
 		reply_when_applied(r, 204);
 	else
@@ -210,11 +188,11 @@ delete_one(struct request *r, enum policy_kind kind)
 #define HANDLERS(name, kind)                          \
 	void route_##name(struct request *r)          \
 	{                                             \
-		list_everywhere(r, kind);             \
+		list(r, kind);                        \
 	}                                             \
 	void route_##name##_vhost(struct request *r)  \
 	{                                             \
-		list_vhost(r, kind);                  \
+		list(r, kind);                        \
 	}                                             \
 	void route_##name##_get(struct request *r)    \
 	{                                             \

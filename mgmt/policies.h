@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Policies as JSON, for the routes about them, for parameters and for definitions. */
+ * Policies from JSON, for the routes about them and for definitions. */
 #ifndef MGMT_POLICIES_H
 #define MGMT_POLICIES_H
 
@@ -14,11 +14,6 @@
 struct mgmt;
 
 enum { POLICY_REASON_MAX = 400 };
-
-/* With name and, if asked for, vhost; the caller's. */
-json_t *policy_json(const struct policy *p, bool with_vhost) MUSTUSE;
-/* Without: as the value of a parameter. */
-json_t *policy_value_json(const struct policy *p) MUSTUSE;
 
 /* For mgmt.c: answers to changes that all who are concerned have learnt of. */
 void policy_changes_run(struct mgmt *m);

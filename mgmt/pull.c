@@ -134,7 +134,7 @@ find_queue(const struct pull *p)
 	const struct broker *b = p->client.broker;
 	const struct vhost *vh = vhost_find(b, span_str(p->vhost));
 
-	if (vh == NULL || vh->id != p->vhost_id || user_find(b, span_str(p->r->user_name)) == NULL)
+	if (vh == NULL || vh->id != p->vhost_id || request_user(p->r) == NULL)
 		return NULL;
 	return queue_find_id(vh, p->queue_id);
 }

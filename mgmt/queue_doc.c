@@ -6,6 +6,7 @@
 
 #include "base/config.h"
 #include "broker/broker.h"
+#include "broker/dead_letter.h"
 #include "broker/policy.h"
 #include "broker/queue.h"
 #include "broker/queue_sums.h"
@@ -144,6 +145,16 @@ put_consumers(const struct doc *d, struct queue *q)
 	    o, "single_active_consumer_tag", put_tag, q->single != NULL ? q->single->active : NULL);
 }
 
+/* At least once: what its target has not taken. They are in none of the other figures. */
+static void
+put_letters(struct json_out *o, const struct queue *q)
+{
+	uint64_t bytes = 0, n = dead_letters_kept(q, &bytes);
+
+	OUT_INT(o, "messages_dlx", n);
+	OUT_INT(o, "message_bytes_dlx", bytes);
+}
+
 static const char *
 state_of(const struct queue *q, const char *usual)
 {
@@ -162,6 +173,8 @@ put_state(const struct doc *d, struct queue *q)
 	OUT_INT(o, "message_bytes_unacknowledged", q->unacked_bytes);
 	OUT_INT(o, "messages_unacknowledged_ram", q->unacked);
 	put_sums(o, q);
+	if (q->quorum != NULL)
+		put_letters(o, q);
 	put_consumers(d, q);
 	out_queue_stats(d, &q->series, &q->stats);
 	out_idle_since(d, &q->series);

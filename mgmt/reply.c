@@ -27,6 +27,13 @@ reply_header(struct request *r, const char *name, const char *value)
 		log_error("HTTP header %s could not be set", name);
 }
 
+void
+reply_header_once(struct request *r, const char *name, const char *value)
+{
+	if (evhttp_find_header(evhttp_request_get_output_headers(r->ev), name) == NULL)
+		reply_header(r, name, value);
+}
+
 static struct evbuffer *
 buffer_new(void)
 {

@@ -12,8 +12,8 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "broker/user.h"
-#include "broker/permission.h"
 #include "broker/login.h"
+#include "mgmt/body.h"
 #include "mgmt/http.h"
 #include "mgmt/mgmt_priv.h"
 
@@ -26,40 +26,6 @@ request_new(struct mgmt *m, struct evhttp_request *ev, const struct transport_ad
 	r->ev = ev;
 	r->peer = *peer;
 	return r;
-}
-
-struct free_job {
-	struct worker_job job; /* first */
-	json_t *body;          /* one reference */
-};
-
-static void
-on_free(struct worker_job *job)
-{
-	json_decref(((struct free_job *)job)->body);
-}
-
-static void
-on_freed(struct worker_job *job)
-{
-	free(job);
-}
-
-/* Millions of values take long to free. */
-static void
-free_body(struct request *r)
-{
-	struct free_job *j;
-
-	if (!r->is_long || r->body == NULL || r->m->node.workers == NULL) {
-		json_decref(r->body);
-		return;
-	}
-	j = xcalloc(1, sizeof *j);
-	j->body = r->body;
-	j->job.run = on_free;
-	j->job.done = on_freed;
-	workers_submit(r->m->node.workers, &j->job);
 }
 
 void
@@ -77,7 +43,7 @@ request_free(struct request *r)
 	if (r->has_query)
 		evhttp_clear_headers(&r->query);
 	route_args_free(r->args);
-	free_body(r);
+	body_free(r->m, &r->body, &r->body_memory);
 	json_decref(r->wait_body);
 	free(r->user_name);
 	free(r);
@@ -140,6 +106,14 @@ request_work(struct request *r, struct request_job *j)
 
 /* --- what was asked -------------------------------------------------------- */
 
+struct user *
+request_user(const struct request *r)
+{
+	struct user *u = user_find(r->m->broker, span_str(r->user_name));
+
+	return u != NULL && u->id == r->user_id ? u : NULL;
+}
+
 struct span
 request_arg(const struct request *r, unsigned i)
 {
@@ -178,7 +152,9 @@ request_raw(struct request *r)
 char *
 request_form(struct request *r, const char *name)
 {
-	struct span raw = request_raw(r);
+	struct evbuffer *b = evhttp_request_get_input_buffer(r->ev);
+	struct span raw =
+	    evbuffer_get_length(b) <= REQUEST_FORM_MAX ? request_raw(r) : SPAN_LIT("");
 	size_t len = strlen(name);
 	const char *p = (const char *)raw.p, *end = p + raw.n;
 
@@ -227,10 +203,4 @@ json_text(struct span s)
 	j = json_stringn(fixed, (size_t)(to - fixed));
 	free(fixed);
 	return j;
-}
-
-bool
-request_sees(const struct request *r, const struct vhost *vh)
-{
-	return (r->user->tags & TAG_ADMINISTRATOR) != 0 || permission_vhost(r->user, vh);
 }

@@ -29,7 +29,7 @@ struct vhost;
 
 enum {
 	REQUEST_DEPTH_MAX = 100,       /* of arrays and objects in a body */
-	REQUEST_PARSE_HERE = 64 << 10, /* a longer body is parsed by a worker */
+	REQUEST_FORM_MAX = 16 << 10,
 	REPLY_GZIP_MIN = 300,	       /* a shorter body is not worth it */
 	REPLY_GZIP_HERE = 64 << 10,    /* a longer one is compressed by a worker */
 	REPLY_GZIP_WAITING = 64 << 20  /* while workers have so much to compress, answers go out as they are */
@@ -46,12 +46,14 @@ struct request {
 	struct user *user;
 	struct vhost *vhost;
 	char *user_name; /* for log lines, later too */
+	uint64_t user_id; /* whose it is once he is logged in: request_user() */
 	struct login *login;	 /* the password is being looked at; NULL: it is not. Then logged_in is called */
 	void (*logged_in)(struct request *r, struct user *u);
 	json_t *body;	 /* an object; NULL: no PUT or POST, or BODY_RAW */
 	struct evkeyvalq query;
 	bool has_query, is_deferred, is_answered;
-	bool is_long; /* the body: freed by a worker */
+	bool is_long; /* the body: was parsed by a worker, which took its bytes */
+	uint64_t body_memory; /* that is held for it: body_free() */
 	struct request_job *job; /* borrowed: owns itself */
 	struct store_wait wait; /* for the store; is_waiting: reply_done */
 	int wait_status;
@@ -64,23 +66,22 @@ TAILQ_HEAD(request_list, request);
 
 /* --- what was asked ---------------------------------------------------------------- */
 
+/* Whoever is logged in, later too. NULL: he is not there any more; another one of that name is not he. */
+struct user *request_user(const struct request *r);
 /* The i-th ':' of the path. */
 struct span request_arg(const struct request *r, unsigned i);
 /* A parameter of the query, decoded; NULL: it is not there. The first of several. */
 const char *request_query(struct request *r, const char *name);
 const char *request_header(const struct request *r, const char *name);
-/* The body as it came; contiguous, borrowed until the reply. */
+/* A short body as it came (body.h); contiguous, borrowed until the reply. */
 struct span request_raw(struct request *r);
-/* A field of a form, decoded, to be freed; NULL: the body (application/x-www-form-urlencoded) has it not. */
+/* A field of a form, decoded, to be freed; NULL: the body (application/x-www-form-urlencoded) has it not, or has more than
+ * REQUEST_FORM_MAX bytes. */
 char *request_form(struct request *r, const char *name);
 /* A JSON string's bytes, which may hold NUL; p NULL: it is no string. */
 struct span json_span(const json_t *string);
 /* A JSON string; bytes that are no UTF-8 become U+FFFD. */
 json_t *json_text(struct span s);
-
-/* Does a list over all vhosts show the user what is in this one? Administrators see all, others need a permission there.
- * Not later than the handler. */
-bool request_sees(const struct request *r, const struct vhost *vh);
 
 /* --- the answer -------------------------------------------------------------------- */
 
@@ -107,6 +108,8 @@ void reply_static(struct request *r, int status, const char *type, struct evbuff
  * deferred. */
 void reply_stream(struct request *r, const char *type);
 void reply_header(struct request *r, const char *name, const char *value);
+/* Not if it has one of this name. */
+void reply_header_once(struct request *r, const char *name, const char *value);
 /* 301 to a path of the table. */
 void reply_elsewhere(struct request *r, const char *path);
 

@@ -17,10 +17,13 @@ const struct route routes[] = {
 	ROW(method, path, needs, vhost, RAW, fn, help)
 #define ROUTE_EVENTS(method, path, needs, vhost, fn, help) \
 	ROW(method, path, needs, vhost, EVENTS, fn, help)
+#define ROUTE_LONG(method, path, needs, vhost, fn, help) \
+	ROW(method, path, needs, vhost, LONG, fn, help)
 #include "mgmt/routes.def"
 #undef ROUTE
-#undef ROUTE_RAW
 #undef ROUTE_EVENTS
+#undef ROUTE_LONG
+#undef ROUTE_RAW
 #undef ROW
 };
 const size_t route_count = COUNT_OF(routes);

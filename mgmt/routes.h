@@ -20,9 +20,9 @@ enum route_needs { NEEDS_NOBODY, NEEDS_ANY_TAG, NEEDS_MONITORING, NEEDS_POLICYMA
  * that is not there is answered before the handler is called. */
 enum route_vhost { VHOST_NONE, VHOST_VISIBLE, VHOST_MONITORED, VHOST_OWN };
 
-/* What the dispatcher makes of the body of a PUT or POST. JSON: an object, in request.body. RAW: nothing, the handler
- * takes the bytes (request_raw). EVENTS: of a GET; its answer is text/event-stream. */
-enum route_body { BODY_JSON, BODY_RAW, BODY_EVENTS };
+/* What the dispatcher makes of the body of a PUT or POST. JSON: an object, in request.body. LONG: the same, and it may be as
+ * long as limits.http_body allows. RAW: nothing, the handler sees to it. EVENTS: of a GET; its answer is text/event-stream. */
+enum route_body { BODY_JSON, BODY_LONG, BODY_RAW, BODY_EVENTS };
 
 typedef void route_fn(struct request *r);
 
@@ -63,9 +63,11 @@ void route_allow(const char *pattern, struct evbuffer *out);
 #define ROUTE(method, path, needs, vhost, fn, help) route_fn fn;
 #define ROUTE_RAW ROUTE
 #define ROUTE_EVENTS ROUTE
+#define ROUTE_LONG ROUTE
 #include "mgmt/routes.def"
 #undef ROUTE
-#undef ROUTE_RAW
 #undef ROUTE_EVENTS
+#undef ROUTE_LONG
+#undef ROUTE_RAW
 
 #endif

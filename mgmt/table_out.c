@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mgmt/table_out.h"
 
+#include <stdlib.h>
+
+#include "base/attr.h"
+#include "base/mem.h"
+#include "broker/map.h"
 #include "broker/table.h"
 #include "mgmt/json_out.h"
 
@@ -15,7 +20,82 @@ decimal(const struct field *f)
 	return v;
 }
 
-static void out_fields(struct json_out *o, struct span raw, bool named);
+/* ---- names ----
+ * A name may stand in a table more than once: of those only the last is shown, as RabbitMQ does, for in JSON it is left to
+ * chance which one a reader takes. Few names are compared with each other, many are looked up. */
+
+enum { FEW = 16 };
+
+struct last {
+	size_t at; /* behind the field */
+	UT_hash_handle hh;
+};
+
+struct lasts {
+	struct last *all, *by_name; /* NULL: there are few */
+};
+
+static size_t
+count(struct span raw)
+{
+	struct field f;
+	size_t n = 0;
+
+	for (size_t at = 0; table_next(raw, &at, &f);)
+		n++;
+	return n;
+}
+
+static void
+lasts_init(struct lasts *l, struct span raw)
+{
+	size_t n = count(raw), at = 0;
+	struct last *old, *one;
+	struct field f;
+
+	*l = (struct lasts){ 0 };
+	if (n <= FEW || (one = l->all = try_malloc(n * sizeof *one)) == NULL)
+		return;
+	while (table_next(raw, &at, &f)) {
+		HASH_FIND(hh, l->by_name, f.name.p, f.name.n, old);
+		if (old != NULL) {
+			old->at = at;
+			continue;
+		}
+		one->at = at;
+		HASH_ADD_KEYPTR(hh, l->by_name, f.name.p, f.name.n, one);
+		one++;
+	}
+}
+
+static void
+lasts_fini(struct lasts *l)
+{
+	HASH_CLEAR(hh, l->by_name);
+	free(l->all);
+}
+
+/* `at`: behind the field of this name. */
+static bool
+is_last(const struct lasts *l, struct span raw, size_t at, struct span name)
+{
+	struct last *last;
+	struct field f;
+
+	if (l->all != NULL) {
+		HASH_FIND(hh, l->by_name, name.p, name.n, last);
+		return last->at == at;
+	}
+	for (unsigned i = 0; i < FEW && table_next(raw, &at, &f); i++) {
+		if (f.name.n == name.n && memcmp(f.name.p, name.p, name.n) == 0)
+			return false;
+	}
+	return true;
+}
+
+/* ---- values ---- */
+
+static void out_array(struct json_out *o, struct span raw);
 
 static void
 out_value(struct json_out *o, const struct field *f)
@@ -29,41 +109,44 @@ out_value(struct json_out *o, const struct field *f)
 	case 'D': out_number(o, decimal(f)); break;
 	case 'S':
 	case 'x': out_text(o, f->bytes); break;
-	case 'A': out_fields(o, f->bytes, false); break;
-	case 'F': out_fields(o, f->bytes, true); break;
+	case 'A': out_array(o, f->bytes); break;
+	case 'F': out_table(o, f->bytes); break;
 	case 'V': out_null(o); break;
 	default: out_int(o, f->integer); break;
 	}
 }
 
 static void
-out_fields(struct json_out *o, struct span raw, bool named)
+out_array(struct json_out *o, struct span raw)
 {
 	struct field f;
 	size_t at = 0;
 
-	out_begin(o, named ? '{' : '[');
-	while (named ? table_next(raw, &at, &f) : array_next(raw, &at, &f)) {
-		if (!named || out_key_span(o, f.name))
-			out_value(o, &f);
-	}
-	out_end(o, named ? '}' : ']');
+	out_begin(o, '[');
+	while (array_next(raw, &at, &f))
+		out_value(o, &f);
+	out_end(o, ']');
 }
 
 void
 out_table(struct json_out *o, struct span raw)
 {
-	out_fields(o, raw, true);
+	out_begin(o, '{');
+	out_fields_of(o, raw);
+	out_end(o, '}');
 }
 
 void
 out_fields_of(struct json_out *o, struct span raw)
 {
+	struct lasts lasts;
 	struct field f;
 	size_t at = 0;
 
+	lasts_init(&lasts, raw);
 	while (table_next(raw, &at, &f)) {
-		if (out_key_span(o, f.name))
+		if (is_last(&lasts, raw, at, f.name) && out_key_span(o, f.name))
 			out_value(o, &f);
 	}
+	lasts_fini(&lasts);
 }

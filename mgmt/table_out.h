@@ -7,7 +7,8 @@
 
 struct json_out;
 
-/* Content of a checked table. Bytes that are no UTF-8 become U+FFFD; of two fields of one name both are written. */
+/* Content of a checked table. Bytes that are no UTF-8 become U+FFFD; of several fields of one name
+ * the last is written. */
 void out_table(struct json_out *o, struct span raw);
 void out_fields_of(struct json_out *o, struct span raw); /* without the braces, within an object */
 

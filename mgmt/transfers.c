@@ -93,7 +93,7 @@ may_see(const struct request *r, const struct transfer *t)
 {
 	const struct vhost *vh = vhost_of(r->m->broker, t);
 
-	return vh != NULL ? request_sees(r, vh) : (r->user->tags & TAG_ADMINISTRATOR) != 0;
+	return (r->user->tags & TAG_ADMINISTRATOR) != 0 || (vh != NULL && permission_vhost(r->user, vh));
 }
 
 static int

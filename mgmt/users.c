@@ -10,10 +10,12 @@
 #include "broker/persist.h"
 #include "broker/user.h"
 #include "mgmt/access_json.h"
+#include "mgmt/access_lists.h"
 #include "mgmt/base64.h"
+#include "mgmt/json_brief.h"
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/request.h"
-#include "mgmt/rows.h"
+#include "mgmt/settings_note.h"
 
 static struct user *
 named(const struct request *r)
@@ -24,33 +26,24 @@ named(const struct request *r)
 void
 route_users(struct request *r)
 {
-	json_t *list = json_array();
-
-	for (const struct user *u = r->m->broker->users; u != NULL; u = u->hh.next)
-		(void)json_array_append_new(list, user_json(u));
-	reply_rows(r, list);
+	listing_reply(r, &user_list, NULL, NULL);
 }
 
 void
 route_users_without_permissions(struct request *r)
 {
-	json_t *list = json_array();
-
-	for (const struct user *u = r->m->broker->users; u != NULL; u = u->hh.next)
-		if (u->permissions == NULL)
-			(void)json_array_append_new(list, user_json(u));
-	reply_rows(r, list);
+	listing_reply(r, &user_without_permissions_list, NULL, NULL);
 }
 
 void
 route_user(struct request *r)
 {
-	const struct user *u = named(r);
+	struct user *u = named(r);
 
 	if (u == NULL)
 		reply_not_found(r);
 	else
-		reply_row(r, user_json(u));
+		reply_document(r, &user_list, u);
 }
 
 void
@@ -64,44 +57,9 @@ route_user_delete(struct request *r)
 	}
 	log_line(LOG_INFO, &(struct log_who){ .peer = r->peer.host, .user = r->user_name },
 	    "user '%s' is deleted", u->name);
+	note_user(r, u, true);
 	user_clear(u);
 	reply_done(r, 204);
-}
-
-/* All that are there go; the first that is not is the reason of a refusal. */
-void
-route_users_bulk_delete(struct request *r)
-{
-	json_t *names = json_object_get(r->body, "users"), *name, *missing = NULL;
-	size_t i;
-
-	if (names == NULL) {
-		reply_bad(r, "[{key_missing,users}]");
-		return;
-	}
-	if (!json_is_array(names)) {
-		reply_bad(r, "users is no list");
-		return;
-	}
-	json_array_foreach(names, i, name)
-	{
-		struct user *u =
-		    json_is_string(name) ? user_find(r->m->broker, json_span(name)) : NULL;
-
-		if (u == NULL) {
-			missing = missing != NULL ? missing : name;
-			continue;
-		}
-		log_line(LOG_INFO, &(struct log_who){ .peer = r->peer.host, .user = r->user_name },
-		    "user '%s' is deleted", u->name);
-		user_clear(u);
-	}
-	if (missing == NULL)
-		reply_done(r, 204);
-	else
-		reply_when(r, persist_objects_wait(r->m->broker), 400,
-		    json_pack("{s:s, s:[s, O]}", "error", "bad_request", "reason", "no_such_user",
-		        missing));
 }
 
 /* --- PUT ---------------------------------------------------------------------------- */
@@ -127,6 +85,7 @@ set(struct request *r, const struct password *p)
 	}
 	log_line(LOG_INFO, &(struct log_who){ .peer = r->peer.host, .user = r->user_name },
 	    "user '%.*s' is %s", SPAN_FMT(spec.name), created ? "made" : "changed");
+	note_user(r, user_find(r->m->broker, spec.name), false);
 	reply_done(r, created ? 201 : 204);
 }
 

@@ -3,22 +3,14 @@
 
 #include "base/config.h"
 #include "broker/vhost.h"
+#include "mgmt/access_out.h"
 #include "mgmt/mgmt_priv.h"
-
-static void
-put_tags(struct json_out *o, const struct tags *t)
-{
-	out_begin(o, '[');
-	for (uint32_t i = 0; i < t->count; i++)
-		out_text(o, span_str(t->item[i]));
-	out_end(o, ']');
-}
 
 static void
 put_metadata(struct json_out *o, const struct vhost *vh)
 {
 	OUT_TEXT(o, "description", vh->description);
-	OUT_PUT(o, "tags", put_tags, &vh->tags);
+	OUT_PUT(o, "tags", out_tags, &vh->tags);
 	if (vh->default_queue_type != NULL)
 		OUT_TEXT(o, "default_queue_type", vh->default_queue_type);
 }

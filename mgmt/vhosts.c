@@ -13,6 +13,7 @@
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/nodes.h"
 #include "mgmt/request.h"
+#include "mgmt/settings_note.h"
 #include "mgmt/vhost_doc.h"
 
 void
@@ -97,6 +98,8 @@ route_vhost_put(struct request *r)
 	}
 	log_line(LOG_INFO, &(struct log_who){ .peer = r->peer.host, .user = r->user_name },
 	    "vhost '%s' is %s", vh->name, created ? "made" : "changed");
+	if (spec.description.p != NULL || spec.default_queue_type.p != NULL || spec.tag != NULL)
+		note_vhost(r, vh, false);
 	reply_done(r, created ? 201 : 204);
 }
 
@@ -105,6 +108,7 @@ route_vhost_delete(struct request *r)
 {
 	log_line(LOG_INFO, &(struct log_who){ .peer = r->peer.host, .user = r->user_name },
 	    "vhost '%s' is deleted", r->vhost->name);
+	note_vhost(r, r->vhost, true);
 	vhost_clear(r->vhost);
 	reply_done(r, 204);
 }

@@ -91,6 +91,7 @@ node_settings_begin(struct node_settings *ns)
 {
 	uint64_t end_ms = clock_now_ms() + START_WAIT_MS;
 
+	ns->broker->settings_file = ns->settings->file;
 	apply(ns, ns->settings);
 	while (!settings_apply_run(ns->apply, START_SLICE_US)) {
 		if (!settings_apply_waits(ns->apply))

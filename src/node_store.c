@@ -89,6 +89,7 @@ node_store_least_free(const struct node_store *ns)
 	return v >= CONFIG_SHARE ? ns->space.total / 100 * (v - CONFIG_SHARE) : v;
 }
 
+/* A write that waits for space is an alarm whatever the limit: a quota, or what is reserved, may leave less than it seems. */
 static void
 space_done(struct worker_job *job)
 {
@@ -97,20 +98,20 @@ space_done(struct worker_job *job)
 	uint64_t least = node_store_least_free(ns);
 	/* Some more than the least ends it, so that it does not flutter. */
 	uint64_t enough = ns->broker->disk_low ? least + least / 8 : least;
-	bool low = s->available < enough;
+	bool full = ns->store != NULL && store_hold(ns->store) == STORE_DISK_FULL;
+	bool low = full || (s->error == 0 ? s->available < enough : ns->broker->disk_low);
 
 	s->is_running = false;
-	if (s->error != 0) {
-		if (!ns->space_failed)
-			log_warning("free disk space cannot be found out: %s", strerror(-s->error));
-		ns->space_failed = true;
-		return;
-	}
-	ns->space_failed = false;
+	if (s->error != 0 && !ns->space_failed)
+		log_warning("free disk space cannot be found out: %s", strerror(-s->error));
+	ns->space_failed = s->error != 0;
 	if (low == ns->broker->disk_low)
 		return;
 	ns->broker->disk_low = low;
-	if (low)
+	if (full)
+		log_warning("disk alarm: there is no space to write, changes that are to last wait "
+		            "for it");
+	else if (low)
 		log_warning("disk alarm: %" PRIu64 " bytes are free, the limit is %" PRIu64
 		            ": publishers of persistent messages are held back",
 		    s->available, least);

@@ -40,12 +40,11 @@ static void
 unknown_key(struct loader *l, const struct ynode *n, const char *section, const char *const *words,
     size_t count)
 {
-	const char *nearest = suggest_nearest(n->key, words, count);
+	const char *nearest = problems_full(l->p) ? NULL : suggest_nearest(n->key, words, count);
 
-	problem(l->p, n->line, "unknown key '%.64s'%s%s%s%s%s", n->key,
-	    section != NULL ? " in " : "", section != NULL ? section : "",
-	    nearest != NULL ? "; nearest: '" : "", nearest != NULL ? nearest : "",
-	    nearest != NULL ? "'" : "");
+	problem(l->p, n->at, "unknown key '%.64s'%s%s%s%s%s", n->key, section != NULL ? " in " : "",
+	    section != NULL ? section : "", nearest != NULL ? "; nearest: '" : "",
+	    nearest != NULL ? nearest : "", nearest != NULL ? "'" : "");
 }
 
 static void
@@ -80,6 +79,26 @@ key_without_section(const char *name)
 	return NULL;
 }
 
+/* What other files of definitions have, and where it goes. NULL: this is none of it. */
+static const char *
+place_elsewhere(const char *name)
+{
+	static const struct {
+		const char *name, *place;
+	} known[] = {
+		{ "permissions",
+		    "they stand with each user: permissions: [configure, write, read]" },
+		{ "topic_permissions", NULL },
+		{ "parameters", NULL },
+		{ "global_parameters", NULL },
+	};
+
+	for (size_t i = 0; i < COUNT_OF(known); i++)
+		if (strcmp(name, known[i].name) == 0)
+			return known[i].place != NULL ? known[i].place : SETTINGS_ELSEWHERE;
+	return NULL;
+}
+
 /* Each section once, then the lists. */
 static void
 unknown_at_top(struct loader *l, const struct ynode *n)
@@ -87,11 +106,22 @@ unknown_at_top(struct loader *l, const struct ynode *n)
 	static char names[WORDS_MAX][32];
 	const char *words[WORDS_MAX], *const *lists;
 	const struct cfg_key *meant = key_without_section(n->key);
+	const char *elsewhere = place_elsewhere(n->key);
 	size_t count = 0, list_count;
 
+	if (elsewhere != NULL) {
+		problem(l->p, n->at, "%s: not taken here; %s", n->key, elsewhere);
+		return;
+	}
+	lists = settings_list_names(&list_count);
+	if (n->kind == NODE_LIST) {
+		l->p->is_partial = true; /* what it was to bring is missing */
+		if (suggest_nearest(n->key, lists, list_count) != NULL)
+			meant = NULL;
+	}
 	if (meant != NULL) {
 		count = strcspn(meant->path, ".");
-		problem(l->p, n->line, "unknown key '%.64s'; nearest: '%s' under '%.*s:'", n->key,
+		problem(l->p, n->at, "unknown key '%.64s'; nearest: '%s' under '%.*s:'", n->key,
 		    meant->path + count + 1, (int)count, meant->path);
 		return;
 	}
@@ -106,7 +136,6 @@ unknown_at_top(struct loader *l, const struct ynode *n)
 		words[count] = names[count];
 		count++;
 	}
-	lists = settings_list_names(&list_count);
 	for (size_t i = 0; i < list_count && count < WORDS_MAX; i++)
 		words[count++] = lists[i];
 	unknown_key(l, n, NULL, words, count);
@@ -119,35 +148,44 @@ load_list(struct loader *l, const struct cfg_key *k, const struct ynode *n)
 
 	config_clear(&l->s->config, k);
 	if (n->first == NULL)
-		problem(l->p, n->line, "%s: the list is empty", k->path);
+		problem(l->p, n->at, "%s: the list is empty", k->path);
 	for (const struct ynode *c = n->first; c != NULL; c = c->next) {
 		if (c->kind != NODE_SCALAR)
-			problem(l->p, c->line, "%s: each item must be a single value", k->path);
+			problem(l->p, c->at, "%s: each item must be a single value", k->path);
 		else if (!config_add(&l->s->config, k, c->text, err))
-			problem(l->p, c->line, "%s", err);
+			problem(l->p, c->at, "%s", err);
 	}
+}
+
+static void
+read_key(struct loader *l, const struct cfg_key *k, const struct ynode *n)
+{
+	char err[CONFIG_ERROR_MAX];
+
+	if (n->kind == NODE_LIST && k->type == CFG_LIST)
+		load_list(l, k, n);
+	else if (k->flags & CFG_LATER && n->kind != NODE_SCALAR)
+		problem(l->p, n->at, "%s: %s. Remove the key", k->path, k->later);
+	else if (n->kind != NODE_SCALAR)
+		problem(l->p, n->at, "%s: must be a single value, not %s", k->path,
+		    n->kind == NODE_LIST ? "a list" : "keys with values");
+	else if (ynode_is_null(n))
+		problem(l->p, n->at,
+		    "%s: has no value; write \"\" for an empty text, or remove the key", k->path);
+	else if (!config_set(&l->s->config, k, n->text, err))
+		problem(l->p, n->at, "%s%s", err, k->flags & CFG_LATER ? ". Remove the key" : "");
 }
 
 static void
 load_key(struct loader *l, const struct cfg_key *k, const struct ynode *n)
 {
-	char err[CONFIG_ERROR_MAX];
+	uint32_t before = problems_all(l->p);
 
-	l->s->lines[k - cfg_keys] = n->line;
-	if (n->kind == NODE_NONE)
-		return;
-	if (n->kind == NODE_LIST && k->type == CFG_LIST)
-		load_list(l, k, n);
-	else if (k->flags & CFG_LATER && n->kind != NODE_SCALAR)
-		problem(l->p, n->line, "%s: %s. Remove the key", k->path, k->later);
-	else if (n->kind != NODE_SCALAR)
-		problem(l->p, n->line, "%s: must be a single value, not %s", k->path,
-		    n->kind == NODE_LIST ? "a list" : "keys with values");
-	else if (ynode_is_null(n))
-		problem(l->p, n->line,
-		    "%s: has no value; write \"\" for an empty text, or remove the key", k->path);
-	else if (!config_set(&l->s->config, k, n->text, err))
-		problem(l->p, n->line, "%s%s", err, k->flags & CFG_LATER ? ". Remove the key" : "");
+	l->s->spots[k - cfg_keys] = n->at;
+	if (n->kind != NODE_NONE)
+		read_key(l, k, n);
+	if (n->kind == NODE_NONE || problems_all(l->p) > before)
+		l->s->is_bad[k - cfg_keys] = true;
 }
 
 /* An empty section (all its keys are comments) is fine. */
@@ -157,8 +195,7 @@ load_section(struct loader *l, const struct ynode *section)
 	if (section->kind == NODE_NONE || ynode_is_null(section))
 		return;
 	if (section->kind != NODE_MAP) {
-		problem(
-		    l->p, section->line, "%s: must have keys with values under it", section->key);
+		problem(l->p, section->at, "%s: must have keys with values under it", section->key);
 		return;
 	}
 	for (const struct ynode *n = section->first; n != NULL; n = n->next) {
@@ -179,9 +216,9 @@ load_top(struct loader *l, const struct ynode *root)
 	if (root->kind == NODE_NONE || ynode_is_null(root))
 		return;
 	if (root->kind != NODE_MAP) {
-		if (l->p->count == 0)
+		if (!l->p->is_cut)
 			problem(
-			    l->p, root->line, "settings must be keys with values, such as 'node:'");
+			    l->p, root->at, "settings must be keys with values, such as 'node:'");
 		return;
 	}
 	for (const struct ynode *n = root->first; n != NULL; n = n->next) {
@@ -218,11 +255,11 @@ read_file(const char *file, size_t *n, struct problems *p)
 	ssize_t got;
 
 	if (fd < 0) {
-		problem(p, 0, "cannot be read: %s", strerror(errno));
+		problem(p, NOWHERE, "cannot be read: %s", strerror(errno));
 		return NULL;
 	}
 	if (fstat(fd, &st) != 0 || S_ISDIR(st.st_mode)) {
-		problem(p, 0, "is not a file");
+		problem(p, NOWHERE, "is not a file");
 		close(fd);
 		return NULL;
 	}
@@ -235,11 +272,12 @@ read_file(const char *file, size_t *n, struct problems *p)
 			break;
 	}
 	if (got < 0)
-		problem(p, 0, "cannot be read: %s", strerror(errno));
+		problem(p, NOWHERE, "cannot be read: %s", strerror(errno));
 	else if (*n > SETTINGS_FILE_MAX)
-		problem(p, 0, "is larger than 1 MiB");
+		problem(p, NOWHERE, "is larger than 1 MiB");
 	close(fd);
 	if (p->count > 0) {
+		p->is_partial = p->is_cut = true;
 		free(text);
 		return NULL;
 	}
@@ -272,80 +310,29 @@ settings_fini(struct settings *s)
 	*s = (struct settings){ 0 };
 }
 
-/* A variable of ours, or the one that RabbitMQ's image has for the same. */
-static const char *
-either(const char *rest, char name[], size_t n)
-{
-	static const char *const prefixes[] = { "HERMES_", "RABBITMQ_" };
-	const char *value = NULL;
-
-	for (size_t i = 0; i < COUNT_OF(prefixes) && value == NULL; i++) {
-		snprintf(name, n, "%s%s", prefixes[i], rest);
-		value = getenv(name);
-	}
-	return value;
-}
-
-/* Some of RabbitMQ's images have a switch beside the name. NULL: there is no file. */
-static const char *
-definitions_given(char name[], size_t n)
-{
-	const char *load = getenv("RABBITMQ_LOAD_DEFINITIONS");
-	bool is_off = load != NULL && (strcmp(load, "no") == 0 || strcmp(load, "false") == 0 ||
-	                                  strcmp(load, "0") == 0);
-
-	if (is_off && getenv("HERMES_DEFINITIONS_FILE") == NULL)
-		return NULL;
-	return either("DEFINITIONS_FILE", name, n);
-}
-
+/* What a value is compared with that was refused, or was not understood, says nothing. */
 static void
-set_from(struct settings *s, const char *path, const char *variable, const char *value,
-    struct problems *p)
+check_keys(struct settings *s, struct problems *p)
 {
+	const struct cfg_key *k, *other;
 	char err[CONFIG_ERROR_MAX];
+	unsigned n = 0;
 
-	if (!config_set(&s->config, config_find(path, strlen(path)), value, err))
-		problem(p, 0, "%s%s", variable, err + strlen(path));
-}
-
-void
-settings_environment(struct settings *s, struct problems *p)
-{
-	char user_is[64], pass_is[64], vhost_is[64], definitions_is[64];
-	const char *user = either("DEFAULT_USER", user_is, sizeof user_is);
-	const char *pass = either("DEFAULT_PASS", pass_is, sizeof pass_is);
-	const char *vhost = either("DEFAULT_VHOST", vhost_is, sizeof vhost_is);
-	const char *definitions = definitions_given(definitions_is, sizeof definitions_is);
-
-	if (user != NULL || pass != NULL || vhost != NULL || definitions != NULL)
-		p->file = "environment";
-	if (definitions != NULL)
-		set_from(s, "definitions.file", definitions_is, definitions, p);
-	if (vhost != NULL)
-		set_from(s, "default_user.vhost", vhost_is, vhost, p);
-	if (user == NULL && pass == NULL)
-		return;
-	if (user == NULL || pass == NULL) {
-		problem(p, 0,
-		    "HERMES_DEFAULT_USER and HERMES_DEFAULT_PASS go together; %s is not set",
-		    user == NULL ? "HERMES_DEFAULT_USER" : "HERMES_DEFAULT_PASS");
-		return;
+	while (config_check(&s->config, &n, &k, &other, err))
+		if (!p->is_cut && !s->is_bad[k - cfg_keys] && !s->is_bad[other - cfg_keys])
+			problem(p, s->spots[k - cfg_keys], "%s", err);
+	if (s->config.default_password == NULL) { /* a trial goes on without */
+		free(s->config.default_user);
+		s->config.default_user = NULL;
 	}
-	set_from(s, "default_user.name", user_is, user, p);
-	set_from(s, "default_user.password", pass_is, pass, p);
-	s->config.default_user_remote = true;
 }
 
 void
 settings_finish(struct settings *s, struct problems *p)
 {
-	const struct cfg_key *k;
-	char err[CONFIG_ERROR_MAX];
-
 	p->file = s->file != NULL ? s->file : "settings";
-	if (!config_check(&s->config, &k, err))
-		problem(p, s->lines[k - cfg_keys], "%s", err);
+	check_keys(s, p);
 	s->config.has_users = s->users.count > 0;
 	config_complete(&s->config);
+	problems_sort(p);
 }

@@ -3,6 +3,7 @@
  * knows of YAML; the keys are in base/config.c.
  *
  *	settings.c		the file, sections and their keys
+ *	settings_environment.c	variables that stand above the file
  *	settings_yaml.c		from text to a tree
  *	settings_lists.c	the lists: vhosts, users, policies, exchanges, queues, bindings
  *	settings_table.c	arguments and definitions of them
@@ -23,6 +24,9 @@
 struct broker;
 struct table;
 
+/* Of definitions that hermes.yml does not take. */
+#define SETTINGS_ELSEWHERE "it belongs into a file of definitions (JSON), which definitions.file names"
+
 enum { SETTINGS_FILE_MAX = 1 << 20, SETTINGS_KEYS_MAX = 128, SETTINGS_LIMITS = 2 };
 
 struct settings_texts {
@@ -33,9 +37,10 @@ struct settings_texts {
 
 /* One entry of a list; which fields it has: settings_lists.c. Texts that were not given are NULL or their default. */
 struct settings_item {
-	uint32_t line;
+	struct spot at;
 	bool durable, auto_delete, internal;
 	bool has_limits, has_hash;
+	bool is_broken; /* a mistake in it was said: good for a trial only */
 	int64_t priority;
 	char *vhost, *name, *type, *source, *destination, *destination_type, *routing_key, *description,
 	    *default_queue_type, *pattern, *apply_to; /* owned */
@@ -49,14 +54,15 @@ struct settings_item {
 struct settings_list {
 	struct settings_item *item; /* owned */
 	struct settings_item **by_name; /* owned: the same by vhost and name; of users and policies */
-	uint32_t count, cap;
+	uint32_t count, cap, named; /* named: how many by_name has */
 	bool is_given; /* the file has it, be it empty */
 };
 
 struct settings {
 	char *file; /* owned; NULL: none, everything is its default */
 	struct config config;
-	uint32_t lines[SETTINGS_KEYS_MAX]; /* by row of cfg_keys: where the file sets it, 0 where not */
+	struct spot spots[SETTINGS_KEYS_MAX]; /* by row of cfg_keys: where the file sets it */
+	bool is_bad[SETTINGS_KEYS_MAX]; /* the same: its value was refused */
 	struct settings_list vhosts, users, policies, operator_policies, exchanges, queues, bindings;
 };
 
@@ -67,10 +73,14 @@ void settings_load(struct settings *s, const char *file, struct problems *p);
 void settings_load_text(struct settings *s, const char *text, size_t n, struct problems *p);
 void settings_fini(struct settings *s);
 
-/* Names of accounts and of a file of definitions, which the images of other brokers' users set. */
+/* ---- settings_environment.c ---- */
+
+/* HERMES_DEFAULT_USER and the like, and the names that the images of RabbitMQ's users have. */
 void settings_environment(struct settings *s, struct problems *p);
 
-/* What no single key can say; after everything above. Fills the node's name. */
+/* ---- settings.c ---- */
+
+/* What no single key can say; after everything above. Fills the node's name. The problems are then in the order of the file. */
 void settings_finish(struct settings *s, struct problems *p);
 
 /* ---- settings_lists.c ---- */

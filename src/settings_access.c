@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Vhosts, users and policies of the settings. What is as the settings say already is left alone, so that a start that
  * changes nothing writes nothing. */
+#include <inttypes.h>
+#include <stdarg.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +37,25 @@ refused(const struct settings_item *t, const char *what, const struct error *e, 
 	}
 	while (n > 0 && text[n - 1] == ' ')
 		n--;
-	problem(p, t->line, "%s '%.100s': %.*s", what, t->name, (int)n, text);
+	problem(p, t->at, "%s '%.100s': %.*s", what, t->name, (int)n, text);
+}
+
+/* What somebody else had changed, or, as far as is known, the file says otherwise than before. */
+static void PRINTF(4, 5) say_set(
+    const struct broker *b, const struct settings_item *t, bool was_changed, const char *fmt, ...)
+{
+	static struct log_limit limit = { .burst = 50 };
+	char what[640]; /* two names and some words */
+	va_list ap;
+
+	if (!log_allowed(&limit))
+		return;
+	va_start(ap, fmt);
+	(void)vsnprintf(what, sizeof what, fmt, ap);
+	va_end(ap);
+	log_line(was_changed ? LOG_WARNING : LOG_INFO, NULL,
+	    "%s set%s to what line %" PRIu32 " of %s says", what, was_changed ? " back" : "",
+	    t->at.line, b->settings_file != NULL ? b->settings_file : "the settings");
 }
 
 struct vhost *
@@ -43,8 +64,8 @@ settings_vhost_of(
 {
 	struct vhost *vh = vhost_find(b, span_str(name));
 
-	if (vh == NULL)
-		problem(p, t->line, "no vhost '%.100s' here; add it to vhosts", name);
+	if (vh == NULL && !p->is_partial)
+		problem(p, t->at, "no vhost '%.100s' here; add it to vhosts", name);
 	return vh;
 }
 
@@ -118,6 +139,10 @@ settings_apply_vhost(struct broker *b, const struct settings_item *t, struct pro
 		spec.tag = tag;
 		spec.tag_count = take_tags(&t->tags, tag);
 	}
+	if (vh != NULL && !same_vhost(vh, t))
+		say_set(b, t, vh->in_settings.is_changed, "vhost '%s' is", t->name);
+	else if (vh == NULL && b->settings_read > 1)
+		say_set(b, t, false, "vhost '%s' is made and", t->name);
 	if ((vh == NULL || !same_vhost(vh, t)) &&
 	    (e = vhost_set(b, span_str(t->name), &spec, &vh, &created)) != NULL) {
 		refused(t, "vhost", e, p);
@@ -126,6 +151,10 @@ settings_apply_vhost(struct broker *b, const struct settings_item *t, struct pro
 	if (created)
 		users_admit_administrators(b, vh);
 	set_vhost_limits(vh, t);
+	vh->in_settings.object = b->settings_read;
+	vh->in_settings.is_changed = false;
+	if (t->has_limits)
+		vh->in_settings.limits = b->settings_read;
 }
 
 /* ---- passwords ---- */
@@ -233,15 +262,21 @@ set_user(struct broker *b, const struct settings_item *t, const struct password 
 {
 	const struct user *u = user_find(b, span_str(t->name));
 	struct span tag[TAGS_MAX + 1];
+	bool is_same;
 	const struct user_spec spec = { .name = span_str(t->name),
 		.password = password,
 		.tag = tag,
 		.tag_count = take_tags(&t->tags, tag),
 		.of_settings = true };
 
-	if (u != NULL && u->of_settings && !u->is_default && !u->loopback_only &&
-	    same_password(&u->password, password) && same_tags(&u->tag_list, &t->tags))
+	is_same = u != NULL && !u->loopback_only && same_password(&u->password, password) &&
+	          same_tags(&u->tag_list, &t->tags);
+	if (is_same && u->of_settings && !u->is_default)
 		return NULL;
+	if (u != NULL && !u->is_default && !is_same)
+		say_set(b, t, !u->of_settings, "user '%s' is", t->name);
+	else if (u == NULL && b->settings_read > 1)
+		say_set(b, t, false, "user '%s' is made and", t->name);
 	return user_set(b, &spec, NULL);
 }
 
@@ -290,15 +325,24 @@ set_permissions(struct user *u, const struct settings_item *t, struct problems *
 		have = vh != NULL ? permission_find(u, vh) : NULL;
 		if (vh == NULL || (have != NULL && same_permission(have, text)))
 			continue;
+		if (u->in_settings.object != 0 || have != NULL)
+			say_set(u->broker, t, u->in_settings.rights_changed,
+			    "permissions of user '%s' in vhost '%s' are", u->name, vh->name);
 		e = permission_set(u, vh, text[PERM_CONFIGURE], text[PERM_WRITE], text[PERM_READ]);
 		if (e != NULL)
 			refused(t, "permissions of user", e, p);
 	}
 	HASH_ITER(hh, u->permissions, have, next)
 	{
-		if (!has_text(&t->vhosts, have->vhost->name))
-			permission_clear(have);
+		if (has_text(&t->vhosts, have->vhost->name))
+			continue;
+		say_set(u->broker, t, u->in_settings.rights_changed,
+		    "permissions of user '%s' in vhost '%s' go: they are", u->name,
+		    have->vhost->name);
+		permission_clear(have);
 	}
+	u->in_settings.rights = u->broker->settings_read;
+	u->in_settings.rights_changed = false;
 }
 
 void
@@ -314,8 +358,12 @@ settings_apply_user(struct broker *b, const struct settings_item *t, const struc
 	}
 	u = user_find(b, span_str(t->name));
 	set_user_limits(u, t);
+	if (t->has_limits)
+		u->in_settings.limits = b->settings_read;
 	if (t->permissions.is_given)
 		set_permissions(u, t, p);
+	u->in_settings.object = b->settings_read;
+	u->in_settings.is_changed = false;
 }
 
 /* ---- policies ---- */
@@ -338,59 +386,88 @@ settings_apply_policy(struct broker *b, int kind, const struct settings_item *t,
 		.priority = t->priority,
 		.definition = t->arguments,
 		.of_settings = true };
-	const struct policy *have;
-	const struct error *e;
+	const char *what = kind == POLICY_USER ? "policy" : "operator policy";
+	struct policy *have;
+	const struct error *e = NULL;
+	bool is_same;
 
 	if (vh == NULL)
 		return;
 	have = policy_find(vh, (enum policy_kind)kind, spec.name);
-	if (have != NULL && have->of_settings && have->priority == t->priority &&
-	    strcmp(have->pattern_text, t->pattern) == 0 &&
-	    strcmp(policy_apply_to(have), t->apply_to) == 0 &&
-	    same_table(have->definition, t->arguments))
-		return;
-	e = policy_set(vh, (enum policy_kind)kind, &spec, NULL);
+	is_same = have != NULL && have->priority == t->priority &&
+	          strcmp(have->pattern_text, t->pattern) == 0 &&
+	          strcmp(policy_apply_to(have), t->apply_to) == 0 &&
+	          same_table(have->definition, t->arguments);
+	if (have != NULL && !is_same)
+		say_set(
+		    b, t, !have->of_settings, "%s '%s' of vhost '%s' is", what, t->name, vh->name);
+	else if (have == NULL && b->settings_read > 1)
+		say_set(b, t, false, "%s '%s' of vhost '%s' is made and", what, t->name, vh->name);
+	if (!is_same || !have->of_settings)
+		e = policy_set(vh, (enum policy_kind)kind, &spec, NULL);
 	if (e != NULL)
-		refused(t, kind == POLICY_USER ? "policy" : "operator policy", e, p);
+		refused(t, what, e, p);
+	else
+		policy_find(vh, (enum policy_kind)kind, spec.name)->in_settings = b->settings_read;
 }
 
 /* ---- what the settings had ---- */
 
-static bool
-drop_user(struct broker *b, const struct settings *s)
+/* At most so many of a kind in one go: a scan for each alone would be long where many go. */
+enum { DROP_MAX = 16 };
+
+static unsigned
+drop_users(struct broker *b, const struct settings *s)
 {
-	for (struct user *u = b->users; u != NULL; u = u->hh.next) {
+	static struct log_limit limit = { .burst = 50 };
+	struct user *u, *next;
+	unsigned n = 0;
+
+	HASH_ITER(hh, b->users, u, next)
+	{
 		if (!u->of_settings || settings_has(&s->users, NULL, u->name))
 			continue;
-		log_info("user '%s' goes: the settings do not have it any more", u->name);
+		if (log_allowed(&limit))
+			log_info("user '%s' goes: the settings do not have it any more", u->name);
 		user_clear(u);
-		return true;
+		if (++n == DROP_MAX)
+			break;
 	}
-	return false;
+	return n;
 }
 
-static bool
-drop_policy(struct vhost *vh, enum policy_kind kind, const struct settings_list *l)
+static unsigned
+drop_policies(struct vhost *vh, enum policy_kind kind, const struct settings_list *l)
 {
-	for (struct policy *q = l->is_given ? vh->policies[kind] : NULL; q != NULL;
-	     q = q->hh.next) {
+	static struct log_limit limit = { .burst = 50 };
+	struct policy *q, *next;
+	unsigned n = 0;
+
+	if (!l->is_given)
+		return 0;
+	HASH_ITER(hh, vh->policies[kind], q, next)
+	{
 		if (!q->of_settings || settings_has(l, vh->name, q->name))
 			continue;
-		log_info("%s '%s' of vhost '%s' goes: the settings do not have it any more",
-		    kind == POLICY_USER ? "policy" : "operator policy", q->name, vh->name);
-		return policy_clear(vh, kind, span_str(q->name));
+		if (log_allowed(&limit))
+			log_info("%s '%s' of vhost '%s' goes: the settings do not have it any more",
+			    kind == POLICY_USER ? "policy" : "operator policy", q->name, vh->name);
+		(void)policy_clear(vh, kind, span_str(q->name));
+		if (++n == DROP_MAX)
+			break;
 	}
-	return false;
+	return n;
 }
 
 bool
-settings_drop_one(struct broker *b, const struct settings *s)
+settings_drop_some(struct broker *b, const struct settings *s)
 {
-	if (s->users.is_given && drop_user(b, s))
+	if (s->users.is_given && drop_users(b, s) > 0)
 		return true;
 	for (struct vhost *vh = b->vhosts; vh != NULL; vh = vh->hh.next)
-		if (drop_policy(vh, POLICY_USER, &s->policies) ||
-		    drop_policy(vh, POLICY_OPERATOR, &s->operator_policies))
+		if (drop_policies(vh, POLICY_USER, &s->policies) +
+		        drop_policies(vh, POLICY_OPERATOR, &s->operator_policies) >
+		    0)
 			return true;
 	return false;
 }

@@ -40,7 +40,7 @@ static void
 refused(const struct settings_item *t, const char *what, const char *name, const struct error *e,
     struct problems *p)
 {
-	problem(p, t->line, "%s '%.100s': %s", what, name, e->text);
+	problem(p, t->at, "%s '%.100s': %s", what, name, e->text);
 }
 
 /* What the store had is there already, and stays: then the settings have to agree with it. */
@@ -49,7 +49,7 @@ not_declared(const struct settings_item *t, const char *what, bool was_there, co
     struct problems *p)
 {
 	if (was_there)
-		problem(p, t->line,
+		problem(p, t->at,
 		    "%s '%.100s': %s. It was there already; delete it, or change its entry", what,
 		    t->name, e->text);
 	else
@@ -105,7 +105,7 @@ declare_binding(struct settings_apply *a, const struct settings_item *t)
 	if (vh == NULL)
 		return;
 	if (!to_exchange && strcmp(t->destination_type, "queue") != 0) {
-		problem(a->problems, t->line,
+		problem(a->problems, t->at,
 		    "binding from '%.100s': destination_type must be queue or exchange", t->source);
 		return;
 	}
@@ -116,7 +116,7 @@ declare_binding(struct settings_apply *a, const struct settings_item *t)
 		e = queue_lookup(vh, span_str(t->destination), NULL, &q);
 	if (e == NULL)
 		e = binding_add(source, q, x, span_str(t->routing_key), t->arguments);
-	if (e != NULL)
+	if (e != NULL && !(e->id == E_NOT_FOUND && a->problems->is_partial))
 		refused(t, "binding from", t->source, e, a->problems);
 }
 
@@ -148,8 +148,9 @@ apply_user(struct settings_apply *a, const struct settings_item *t)
 	struct password_work **w = &a->work[a->item % HASHES_AHEAD];
 
 	for (; a->begun < l->count && a->begun < a->item + HASHES_AHEAD; a->begun++)
-		a->work[a->begun % HASHES_AHEAD] =
-		    password_work_begin(a->broker, &l->item[a->begun]);
+		if (!l->item[a->begun].is_broken)
+			a->work[a->begun % HASHES_AHEAD] =
+			    password_work_begin(a->broker, &l->item[a->begun]);
 	a->waits = !password_work_is_done(*w);
 	if (a->waits)
 		return;
@@ -161,15 +162,35 @@ apply_user(struct settings_apply *a, const struct settings_item *t)
 static const struct stage {
 	size_t offset; /* of the list in struct settings */
 	void (*apply)(struct settings_apply *a, const struct settings_item *t);
+	bool others_name_it;
 } stages[] = {
-	{ offsetof(struct settings, vhosts), apply_vhost },
-	{ offsetof(struct settings, users), apply_user },
-	{ offsetof(struct settings, policies), apply_policy },
-	{ offsetof(struct settings, operator_policies), apply_operator_policy },
-	{ offsetof(struct settings, exchanges), declare_exchange },
-	{ offsetof(struct settings, queues), declare_queue },
-	{ offsetof(struct settings, bindings), declare_binding },
+	{ offsetof(struct settings, vhosts), apply_vhost, true },
+	{ offsetof(struct settings, users), apply_user, false },
+	{ offsetof(struct settings, policies), apply_policy, false },
+	{ offsetof(struct settings, operator_policies), apply_operator_policy, false },
+	{ offsetof(struct settings, exchanges), declare_exchange, true },
+	{ offsetof(struct settings, queues), declare_queue, true },
+	{ offsetof(struct settings, bindings), declare_binding, false },
 };
+
+/* Of a trial: made with what is right in it, or else with its name only, so that others find it. */
+static void
+apply_broken(struct settings_apply *a, const struct stage *stage, const struct settings_item *t)
+{
+	struct problems unsaid = { .file = "" }, *p = a->problems;
+	const struct settings_item plain = {
+		.name = t->name, .vhost = t->vhost, .type = (char *)"direct", .durable = true
+	};
+
+	if (!stage->others_name_it || t->name == NULL)
+		return;
+	a->problems = &unsaid;
+	stage->apply(a, t);
+	if (unsaid.count > 0)
+		stage->apply(a, &plain);
+	problems_fini(&unsaid);
+	a->problems = p;
+}
 
 static const struct settings_list *
 list_of(const struct settings *s, const struct stage *stage)
@@ -188,6 +209,7 @@ settings_apply_new(struct broker *b, const struct settings *s, struct problems *
 	a->settings = s;
 	a->problems = p;
 	a->first_id = b->next_id + 1;
+	b->settings_read++;
 	p->file = s->file != NULL ? s->file : "settings";
 	return a;
 }
@@ -202,7 +224,12 @@ step(struct settings_apply *a)
 		const struct settings_list *l = list_of(s, &stages[a->stage]);
 
 		if (a->item < l->count) {
-			stages[a->stage].apply(a, &l->item[a->item]);
+			const struct settings_item *t = &l->item[a->item];
+
+			if (unlikely(t->is_broken))
+				apply_broken(a, &stages[a->stage], t);
+			else
+				stages[a->stage].apply(a, t);
 			a->item += !a->waits;
 		} else {
 			a->stage++;
@@ -210,7 +237,7 @@ step(struct settings_apply *a)
 		}
 		return true;
 	}
-	if (settings_drop_one(a->broker, s))
+	if (settings_drop_some(a->broker, s))
 		return true;
 	if (s->users.count > 0)
 		users_drop_defaults(a->broker, "the settings have users");

@@ -27,7 +27,8 @@ bool settings_apply_waits(const struct settings_apply *a);
 /* Also one that is not done: the rest is left out. */
 void settings_apply_free(struct settings_apply **ap);
 
-/* All at once, in a broker without workers that nobody logs in to: a trial. */
+/* All at once, in a broker without workers that nobody logs in to: a trial. Entries with a mistake are made as far as others
+ * need them, and nothing more is said of them; with p->is_partial, nothing of what seems to be missing. */
 void settings_declare(const struct settings *s, struct broker *b, struct problems *p);
 
 /* ---- settings_access.c: who may do what ---- */
@@ -48,8 +49,8 @@ void settings_apply_user(struct broker *b, const struct settings_item *t, const 
 void settings_apply_policy(struct broker *b, int kind, const struct settings_item *t, struct problems *p);
 void settings_apply_vhost(struct broker *b, const struct settings_item *t, struct problems *p);
 
-/* Takes away one user or policy that the settings had and do not have any more. False: there is none. */
-bool settings_drop_one(struct broker *b, const struct settings *s);
+/* Takes away some users or policies that the settings had and do not have any more. False: there is none. */
+bool settings_drop_some(struct broker *b, const struct settings *s);
 
 /* The vhost of an entry; NULL: there is none, which was noted. */
 struct vhost *settings_vhost_of(struct broker *b, const struct settings_item *t, const char *name, struct problems *p);

@@ -157,13 +157,13 @@ text_fits(const struct place *at, const struct item_key *k, const struct ynode *
 	if (n->kind == NODE_NONE)
 		return false;
 	if (n->kind != NODE_SCALAR) {
-		problem(at->p, n->line, "%s: %s must be %s", at->what, k->name,
+		problem(at->p, n->at, "%s: %s must be %s", at->what, k->name,
 		    k->kind == ITEM_TEXT ? "a single value" : "a list of texts");
 		return false;
 	}
 	if (strlen(n->text) <= max)
 		return true;
-	problem(at->p, n->line, "%s: %s is longer than %zu bytes", at->what, k->name, max);
+	problem(at->p, n->at, "%s: %s is longer than %zu bytes", at->what, k->name, max);
 	return false;
 }
 
@@ -173,11 +173,11 @@ read_text(const struct place *at, char **field, const struct item_key *k, const 
 	if (!text_fits(at, k, n))
 		return;
 	if (ynode_is_null(n) && n->text[0] != '\0') {
-		problem(at->p, n->line, "%s: %s has no value", at->what, k->name);
+		problem(at->p, n->at, "%s: %s has no value", at->what, k->name);
 		return;
 	}
 	if (k->required && !k->may_be_empty && n->text[0] == '\0') {
-		problem(at->p, n->line, "%s: %s must not be empty", at->what, k->name);
+		problem(at->p, n->at, "%s: %s must not be empty", at->what, k->name);
 		return;
 	}
 	free(*field);
@@ -188,9 +188,9 @@ static void
 read_bool(const struct place *at, bool *field, const struct item_key *k, const struct ynode *n)
 {
 	if (n->kind != NODE_SCALAR)
-		problem(at->p, n->line, "%s: %s must be a single value", at->what, k->name);
+		problem(at->p, n->at, "%s: %s must be a single value", at->what, k->name);
 	else if (strcmp(n->text, "true") != 0 && strcmp(n->text, "false") != 0)
-		problem(at->p, n->line, "%s: %s: '%.64s' is neither true nor false", at->what,
+		problem(at->p, n->at, "%s: %s: '%.64s' is neither true nor false", at->what,
 		    k->name, n->text);
 	else
 		*field = n->text[0] == 't';
@@ -215,8 +215,8 @@ read_texts(const struct place *at, struct settings_texts *t, const struct item_k
 		uint32_t count;
 
 		if (!tags_split(span_str(n->text), tag, &count))
-			problem(at->p, n->line, "%s: %s: more than %d", at->what, k->name,
-			    (int)TAGS_MAX);
+			problem(
+			    at->p, n->at, "%s: %s: more than %d", at->what, k->name, (int)TAGS_MAX);
 		for (uint32_t i = 0; i < count; i++)
 			add_text(t, tag[i]);
 	}
@@ -224,8 +224,7 @@ read_texts(const struct place *at, struct settings_texts *t, const struct item_k
 		return;
 	for (const struct ynode *c = is_list ? n->first : n; c != NULL; c = c->next) {
 		if (t->count == TEXTS_MAX) {
-			problem(
-			    at->p, c->line, "%s: %s: more than %d", at->what, k->name, TEXTS_MAX);
+			problem(at->p, c->at, "%s: %s: more than %d", at->what, k->name, TEXTS_MAX);
 			return;
 		}
 		if (text_fits(at, k, c))
@@ -244,21 +243,22 @@ read_limits(const struct place *at, struct settings_item *item, const struct yno
 	if (ynode_is_null(n))
 		return;
 	if (n->kind != NODE_MAP) {
-		problem(at->p, n->line, "%s: limits must be keys with values", at->what);
+		problem(at->p, n->at, "%s: limits must be keys with values", at->what);
 		return;
 	}
 	for (const struct ynode *c = n->first; c != NULL; c = c->next) {
-		const char *nearest = suggest_nearest(c->key, words, SETTINGS_LIMITS);
+		const char *nearest =
+		    problems_full(at->p) ? NULL : suggest_nearest(c->key, words, SETTINGS_LIMITS);
 		unsigned i = 0;
 
 		while (i < SETTINGS_LIMITS && strcmp(words[i], c->key) != 0)
 			i++;
 		if (i == SETTINGS_LIMITS)
-			problem(at->p, c->line, "unknown key '%.64s' in limits of %s%s%s%s", c->key,
+			problem(at->p, c->at, "unknown key '%.64s' in limits of %s%s%s%s", c->key,
 			    at->what, nearest != NULL ? "; nearest: '" : "",
 			    nearest != NULL ? nearest : "", nearest != NULL ? "'" : "");
 		else if (c->kind != NODE_NONE && !settings_read_integer(c, &item->limit[i].value))
-			problem(at->p, c->line, "%s: %s must be a whole number", at->what, c->key);
+			problem(at->p, c->at, "%s: %s must be a whole number", at->what, c->key);
 		else
 			item->limit[i].is_set = true;
 	}
@@ -279,7 +279,7 @@ read_hash(const struct place *at, struct settings_item *item, const struct item_
 	if (algorithm != NULL && algorithm->kind == NODE_SCALAR)
 		kind = password_kind_find(span_str(algorithm->text));
 	if (kind == PASSWORD_KINDS) {
-		problem(at->p, algorithm->line, "%s: hashing_algorithm is none of: %s, %s, %s, %s",
+		problem(at->p, algorithm->at, "%s: hashing_algorithm is none of: %s, %s, %s, %s",
 		    at->what, password_kind_name(PASSWORD_SHA256),
 		    password_kind_name(PASSWORD_SHA512), password_kind_name(PASSWORD_MD5),
 		    password_kind_name(PASSWORD_PBKDF2));
@@ -289,7 +289,7 @@ read_hash(const struct place *at, struct settings_item *item, const struct item_
 		return; /* nobody logs in with a password */
 	len = base64_decode(n->text, strlen(n->text), bytes);
 	if (len == 0 || !password_from(&item->hash, kind, span_of(bytes, len)))
-		problem(at->p, n->line, "%s: password_hash is no base64 of a hash of the kind %s",
+		problem(at->p, n->at, "%s: password_hash is no base64 of a hash of the kind %s",
 		    at->what, password_kind_name(kind));
 }
 
@@ -308,7 +308,7 @@ read_key(const struct place *at, struct settings_item *item, const struct item_k
 	case ITEM_BOOL: read_bool(at, field, k, n); break;
 	case ITEM_INTEGER:
 		if (!settings_read_integer(n, field))
-			problem(at->p, n->line, "%s: %s must be a whole number", at->what, k->name);
+			problem(at->p, n->at, "%s: %s must be a whole number", at->what, k->name);
 		break;
 	case ITEM_TABLE:
 		if (item->arguments == NULL)
@@ -337,16 +337,22 @@ unknown_key(const struct list_def *list, const struct ynode *n, struct problems 
 	const char *words[16], *nearest;
 	size_t count = 0;
 
+	if (strcmp(n->key, "topic_permissions") == 0 || strcmp(n->key, "tracing") == 0 ||
+	    strcmp(n->key, "metadata") == 0) {
+		problem(p, n->at, "%s in %s: not taken here; %s", n->key, list->name,
+		    SETTINGS_ELSEWHERE);
+		return;
+	}
 	for (const struct item_key *k = list->keys; k->name != NULL && count < COUNT_OF(words); k++)
 		words[count++] = k->name;
-	nearest = suggest_nearest(n->key, words, count);
-	problem(p, n->line, "unknown key '%.64s' in %s%s%s%s", n->key, list->name,
+	nearest = problems_full(p) ? NULL : suggest_nearest(n->key, words, count);
+	problem(p, n->at, "unknown key '%.64s' in %s%s%s%s", n->key, list->name,
 	    nearest != NULL ? "; nearest: '" : "", nearest != NULL ? nearest : "",
 	    nearest != NULL ? "'" : "");
 }
 
 static struct settings_item *
-new_item(struct settings_list *l, const struct list_def *list, uint32_t line)
+new_item(struct settings_list *l, const struct list_def *list, struct spot at)
 {
 	struct settings_item *item;
 
@@ -355,7 +361,7 @@ new_item(struct settings_list *l, const struct list_def *list, uint32_t line)
 		l->item = xrealloc(l->item, l->cap * sizeof *l->item);
 	}
 	item = &l->item[l->count++];
-	*item = (struct settings_item){ .line = line };
+	*item = (struct settings_item){ .at = at };
 	for (const struct item_key *k = list->keys; k->name != NULL; k++) {
 		void *field = (char *)item + k->offset;
 
@@ -387,21 +393,20 @@ check_user(const struct place *at, struct settings_item *u, const struct ynode *
 	const struct ynode *password = ynode_find(n, "password");
 
 	if (password == NULL && !u->has_hash)
-		problem(at->p, u->line,
+		problem(at->p, u->at,
 		    "%s: needs the key 'password', or 'password_hash' (\"\": none, nobody logs in "
 		    "with one)",
 		    at->what);
 	else if (password != NULL && u->has_hash)
-		problem(at->p, password->line, "%s: has both password and password_hash", at->what);
+		problem(at->p, password->at, "%s: has both password and password_hash", at->what);
 	else if (u->password != NULL && u->password[0] == '\0')
-		problem(at->p, password->line, "%s: password must not be empty", at->what);
+		problem(at->p, password->at, "%s: password must not be empty", at->what);
 	if (!u->has_hash && ynode_find(n, "hashing_algorithm") != NULL)
-		problem(at->p, u->line, "%s: hashing_algorithm belongs to password_hash", at->what);
+		problem(at->p, u->at, "%s: hashing_algorithm belongs to password_hash", at->what);
 	if (u->vhosts.is_given && !u->permissions.is_given)
-		problem(
-		    at->p, u->line, "%s: vhost says where permissions hold; give them", at->what);
+		problem(at->p, u->at, "%s: vhost says where permissions hold; give them", at->what);
 	if (u->permissions.is_given && u->permissions.count != PERM_KINDS)
-		problem(at->p, ynode_find(n, "permissions")->line,
+		problem(at->p, ynode_find(n, "permissions")->at,
 		    "%s: permissions must be three patterns: [configure, write, read]", at->what);
 	if (!u->vhosts.is_given)
 		add_text(&u->vhosts, SPAN_LIT("/"));
@@ -413,15 +418,18 @@ read_item(
 {
 	struct place at = { .list = list, .p = p };
 	struct settings_item *item;
+	uint32_t before;
 
 	if (n->kind == NODE_NONE)
 		return;
 	if (n->kind != NODE_MAP) {
-		problem(p, n->line, "%s: each entry must have keys with values", list->name);
+		p->is_partial = true;
+		problem(p, n->at, "%s: each entry must have keys with values", list->name);
 		return;
 	}
 	name_place(&at, n);
-	item = new_item(l, list, n->first != NULL ? n->first->line : n->line);
+	before = problems_all(p);
+	item = new_item(l, list, n->first != NULL ? n->first->at : n->at);
 	for (const struct ynode *c = n->first; c != NULL; c = c->next) {
 		const struct item_key *k = find_key(list, c->key);
 
@@ -430,11 +438,15 @@ read_item(
 		else
 			unknown_key(list, c, p);
 	}
+	item->is_broken = n->is_cut || problems_all(p) > before;
+	if (n->is_cut)
+		return;
 	for (const struct item_key *k = list->keys; k->name != NULL; k++)
 		if (k->required && ynode_find(n, k->name) == NULL)
-			problem(p, item->line, "%s: needs the key '%s'", at.what, k->name);
+			problem(p, item->at, "%s: needs the key '%s'", at.what, k->name);
 	if (list->keys == user_keys)
 		check_user(&at, item, n);
+	item->is_broken = problems_all(p) > before;
 }
 
 /* --- by name --------------------------------------------------------------- */
@@ -454,33 +466,35 @@ compare_items(const void *a, const void *b)
 	                           *y = *(struct settings_item *const *)b;
 	int c = compare_names(x->vhost, x->name, y);
 
-	return c != 0 ? c : x->line < y->line ? -1 : x->line > y->line;
+	return c != 0 ? c : x < y ? -1 : x > y; /* they lie in the order of the file */
 }
 
 static void
 index_list(struct settings_list *l, const struct list_def *list, struct problems *p)
 {
-	for (uint32_t i = 0; i < l->count; i++)
-		if (l->item[i].name == NULL)
-			return; /* which was said */
+	free(l->by_name); /* of a list that the file has twice */
 	l->by_name = xcalloc(l->count > 0 ? l->count : 1, sizeof(struct settings_item *));
+	l->named = 0;
 	for (uint32_t i = 0; i < l->count; i++)
-		l->by_name[i] = &l->item[i];
-	qsort(l->by_name, l->count, sizeof(struct settings_item *), compare_items);
-	for (uint32_t i = 1; i < l->count; i++) {
-		const struct settings_item *a = l->by_name[i - 1], *b = l->by_name[i];
+		if (l->item[i].name != NULL) /* which was said */
+			l->by_name[l->named++] = &l->item[i];
+	qsort(l->by_name, l->named, sizeof(struct settings_item *), compare_items);
+	for (uint32_t i = 1; i < l->named; i++) {
+		const struct settings_item *a = l->by_name[i - 1];
+		struct settings_item *b = l->by_name[i];
 
-		if (compare_names(a->vhost, a->name, b) == 0)
-			problem(p, b->line,
-			    "%s '%.100s' stands here a second time; first in line %" PRIu32,
-			    list->one, b->name, a->line);
+		if (compare_names(a->vhost, a->name, b) != 0)
+			continue;
+		problem(p, b->at, "%s '%.100s' stands here a second time; first in line %" PRIu32,
+		    list->one, b->name, a->at.line);
+		b->is_broken = true;
 	}
 }
 
 bool
 settings_has(const struct settings_list *l, const char *vhost, const char *name)
 {
-	uint32_t low = 0, high = l->count;
+	uint32_t low = 0, high = l->named;
 
 	while (low < high) {
 		uint32_t mid = low + (high - low) / 2;
@@ -522,12 +536,14 @@ settings_read_list(
 	    (node->kind == NODE_LIST && node->first == NULL))
 		return true;
 	if (node->kind != NODE_LIST) {
-		problem(p, node->line, "%s: must be a list", name);
+		p->is_partial = true;
+		problem(p, node->at, "%s: must be a list", name);
 		return true;
 	}
 	for (const struct ynode *n = node->first; n != NULL; n = n->next) {
 		if (l->count == ITEMS_MAX) {
-			problem(p, n->line, "%s: more than %d entries", name, ITEMS_MAX);
+			p->is_partial = true;
+			problem(p, n->at, "%s: more than %d entries", name, ITEMS_MAX);
 			break;
 		}
 		read_item(l, list, n, p);

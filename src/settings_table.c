@@ -106,14 +106,13 @@ settings_read_table(struct table **out, const struct ynode *n, const char *what,
 	if (ynode_is_null(n))
 		return;
 	if (n->kind != NODE_MAP) {
-		problem(p, n->line, "%s: %s must be keys with values", what, n->key);
+		problem(p, n->at, "%s: %s must be keys with values", what, n->key);
 		return;
 	}
 	table_writer_init(&w, TABLE_BYTES_MAX);
 	write_nodes(&w, n->first);
 	if (w.failed)
-		problem(
-		    p, n->line, "%s: %s are larger than %d bytes", what, n->key, TABLE_BYTES_MAX);
+		problem(p, n->at, "%s: %s are larger than %d bytes", what, n->key, TABLE_BYTES_MAX);
 	else
 		*out = table_from_raw(span_of(w.p, w.n));
 	table_writer_fini(&w);

@@ -13,16 +13,32 @@
 
 #include "base/attr.h"
 
-enum { PROBLEMS_MAX = 20 };
+enum { PROBLEMS_MAX = 50, PROBLEM_TEXT_MAX = 4096 };
 
-/* Each text is "FILE:LINE: what is wrong", or "FILE: ..." where no line is to blame. */
+/* A place in the text; both from 1, a column is a character. */
+struct spot {
+	uint32_t line, column;
+};
+#define NOWHERE ((struct spot){ 0, 0 })
+
+/* Each text is "FILE:LINE:COLUMN: what is wrong", or "FILE: ..." where no place is to blame. */
 struct problems {
 	const char *file;         /* borrowed: as it is shown */
 	char *item[PROBLEMS_MAX]; /* owned */
+	struct spot at[PROBLEMS_MAX];
 	uint32_t count;
 	uint32_t more; /* problems that found no place */
+	/* Part of the file could not be understood: what seems to be missing may be there. */
+	bool is_partial;
+	bool is_cut; /* the same, and its rest was not read at all */
 };
-void problem(struct problems *p, uint32_t line, const char *fmt, ...) PRINTF(3, 4);
+void problem(struct problems *p, struct spot at, const char *fmt, ...) PRINTF(3, 4);
+/* All of them, with those that found no place. */
+uint32_t problems_all(const struct problems *p);
+/* A further one would not be said: nobody need think about its words. */
+bool problems_full(const struct problems *p);
+/* In the order of the file; what has no place comes first. */
+void problems_sort(struct problems *p);
 void problems_fini(struct problems *p);
 
 /* NODE_NONE: a value that could not be read; a problem was noted, so readers pass over it. */
@@ -30,8 +46,9 @@ enum node_kind { NODE_NONE, NODE_SCALAR, NODE_MAP, NODE_LIST };
 
 struct ynode {
 	enum node_kind kind;
+	bool is_cut;                /* a map or list whose end was not found */
 	bool plain;                 /* a scalar without quotes: numbers, true and false, nothing */
-	uint32_t line;              /* of the key in a map, else of the value; from 1 */
+	struct spot at;             /* of the key in a map, else of the value */
 	char *key;                  /* owned; in a map */
 	char *text;                 /* owned; a scalar's, with variables put in */
 	struct ynode *first, *last; /* owned: children in order */

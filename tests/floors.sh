@@ -77,6 +77,8 @@ check_tree() {
 		for (i = 1; i <= n_libs; i++) {
 			if (target !~ lib_pattern[i]) continue
 			if (index(lib_houses[i], " " house " ") == 0) bad(lib_name[i] " does not belong into " house)
+			else if (lib_name[i] == "uthash" && file !~ /\/map\.h$/)
+				bad("uthash as it comes has no seed, and exits without a word: include broker/map.h or store/map.h")
 			else if (house == "base" && lib_name[i] == "OpenSSL") base_openssl[file] = 1
 			return
 		}
@@ -142,6 +144,9 @@ self_test() {
 	plant mgmt/http.c '"amqp/frame.h"' yes
 	plant mgmt/http.c '<yaml.h>' yes
 	plant mgmt/http.c '<jansson.h>' no
+	plant mgmt/http.c '<uthash.h>' yes
+	plant mgmt/http.c '"broker/map.h"' no
+	plant src/store/map.h '<uthash.h>' no
 	plant src/agent/webhook.c '"mgmt/http.h"' yes
 	plant src/node.c '"amqp/amqp.h"' no
 	plant src/settings.c '<yaml.h>' no

@@ -8,7 +8,8 @@
 #define NORETURN __attribute__((noreturn))
 #define UNUSED __attribute__((unused))
 #define COLD __attribute__((cold, noinline)) /* kept out of the way of those who call it rarely */
-#define NOINLINE __attribute__((noinline)) /* its registers are not those of whom it is called by */
+/* Apart from a caller on the way of every message, whose registers it would take. */
+#define NOINLINE __attribute__((noinline))
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define BIT(n) (1u << (n))

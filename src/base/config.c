@@ -127,7 +127,7 @@ const struct cfg_key cfg_keys[] = {
 	    .max = UINT16_MAX, .text = "Channels of a connection, proposed in connection.tune." },
 	{ CFG("limits.heartbeat", heartbeat_s), SECONDS, .def = "60", .max = UINT16_MAX,
 	    .flags = CFG_RELOAD,
-	    .text = "Heartbeat proposed in connection.tune; 0 proposes none." },
+	    .text = "Heartbeat proposed in connection.tune, in seconds; 0 proposes none." },
 	{ CFG("limits.connections", connections), .parse = cfg_parse_auto,
 	    .kind = "a number or auto", .def = "auto", .min = 1, .max = 10000000,
 	    .text = "Connections; auto: what the limit of descriptors allows less a reserve." },
@@ -153,6 +153,16 @@ const struct cfg_key cfg_keys[] = {
 	{ CFG("limits.content_in_flight", content_in_flight), SIZE, .def = "256MiB",
 	    .min = KIB(128), .max = GIB(1024),
 	    .text = "Messages of one connection that are not yet complete." },
+	{ CFG("limits.http_body", http_body), SIZE, .def = "20MiB", .min = KIB(64), .max = GIB(1),
+	    .text = "Body of one HTTP request that imports definitions or publishes; others may "
+	            "have 1 MiB." },
+	{ CFG("limits.http_bodies", http_bodies), SIZE, .def = "64MiB", .min = MIB(1),
+	    .max = GIB(64),
+	    .text = "Bodies of all HTTP requests that are coming in or wait to be read." },
+	{ CFG("limits.http_values", http_values), SIZE, .def = "512MiB", .min = MIB(2),
+	    .max = GIB(1024),
+	    .text = "Memory that the values in long JSON bodies may take up together, at most half "
+	            "of memory.limit; a body that alone holds more is refused with 413." },
 	{ CFG("limits.consumers", consumers), NUMBER, .def = "0", .max = UINT32_MAX,
 	    .text = "Consumers of the node; 0: no limit." },
 	{ CFG("limits.queues", queues), NUMBER, .def = "0", .max = UINT32_MAX,
@@ -420,25 +430,73 @@ config_fini(struct config *c)
 	*c = (struct config){ 0 };
 }
 
-bool
-config_check(const struct config *c, const struct cfg_key **k, char err[])
+static bool
+output_is_too_much(const struct config *c)
 {
-#define BLAME(p) (*k = config_find(p, sizeof(p) - 1))
-	if (c->output_max < c->output)
-		return fail(err, BLAME("limits.output_max"), "must not be less than limits.output");
-	if (c->journal_max / 4 < c->journal_file_size)
-		return fail(err, BLAME("store.journal_max"),
-		    "must be at least four times store.journal_file_size");
-	if (c->default_user != NULL && c->default_password == NULL)
-		return fail(
-		    err, BLAME("default_user.name"), "default_user needs a password as well");
-	if (c->default_user == NULL && c->default_password != NULL)
-		return fail(
-		    err, BLAME("default_user.password"), "default_user needs a name as well");
-	if (c->port != 0 && c->management_enabled && c->port == c->management_port)
-		return fail(err, BLAME("management.port"), "is the same as node.port");
-	return true;
-#undef BLAME
+	return c->output_max < c->output;
+}
+
+static bool
+bodies_are_too_small(const struct config *c)
+{
+	return c->http_bodies < c->http_body;
+}
+
+static bool
+journal_is_too_small(const struct config *c)
+{
+	return c->journal_max / 4 < c->journal_file_size;
+}
+
+static bool
+password_is_missing(const struct config *c)
+{
+	return c->default_user != NULL && c->default_password == NULL;
+}
+
+static bool
+name_is_missing(const struct config *c)
+{
+	return c->default_user == NULL && c->default_password != NULL;
+}
+
+static bool
+ports_are_one(const struct config *c)
+{
+	return c->port != 0 && c->management_enabled && c->port == c->management_port;
+}
+
+static const struct rule {
+	bool (*is_broken)(const struct config *c);
+	const char *path, *other, *text;
+} rules[] = {
+	{ output_is_too_much, "limits.output_max", "limits.output",
+	    "must not be less than limits.output" },
+	{ bodies_are_too_small, "limits.http_bodies", "limits.http_body",
+	    "must not be less than limits.http_body" },
+	{ journal_is_too_small, "store.journal_max", "store.journal_file_size",
+	    "must be at least four times store.journal_file_size" },
+	{ password_is_missing, "default_user.name", "default_user.password",
+	    "default_user needs a password as well" },
+	{ name_is_missing, "default_user.password", "default_user.name",
+	    "default_user needs a name as well" },
+	{ ports_are_one, "management.port", "node.port", "is the same as node.port" },
+};
+
+bool
+config_check(const struct config *c, unsigned *n, const struct cfg_key **k,
+    const struct cfg_key **other, char err[])
+{
+	while (*n < COUNT_OF(rules)) {
+		const struct rule *r = &rules[(*n)++];
+
+		if (!r->is_broken(c))
+			continue;
+		*k = config_find(r->path, strlen(r->path));
+		*other = config_find(r->other, strlen(r->other));
+		return !fail(err, *k, "%s", r->text);
+	}
+	return false;
 }
 
 void

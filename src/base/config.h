@@ -51,6 +51,7 @@ struct config {
 	uint16_t channel_max;
 	uint32_t connections;		/* 0: auto, what the descriptor limit allows less a reserve */
 	uint64_t message_size, output, output_max, content_in_flight;
+	uint64_t http_body, http_bodies, http_values;
 	uint64_t handshake_ms, consumer_timeout_ms; /* consumer_timeout 0: none */
 	/* tcp */
 	bool tcp_nodelay, tcp_keepalive;

@@ -62,8 +62,10 @@ bool config_set(struct config *c, const struct cfg_key *k, const char *value, ch
 bool config_add(struct config *c, const struct cfg_key *k, const char *value, char err[]) MUSTUSE;
 void config_clear(struct config *c, const struct cfg_key *k);
 
-/* What no single row can say. False: *k is the row to blame and err the text. */
-bool config_check(const struct config *c, const struct cfg_key **k, char err[]) MUSTUSE;
+/* What no single row can say, one mistake after the other: *n is 0 at first. False: there is none left. *k is the row to
+ * blame, *other one that its value was compared with, and err the text. */
+bool config_check(const struct config *c, unsigned *n, const struct cfg_key **k, const struct cfg_key **other,
+    char err[]) MUSTUSE;
 
 /* Fills what depends on the machine: the node's name. */
 void config_complete(struct config *c);

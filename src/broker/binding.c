@@ -150,6 +150,15 @@ binding_is_durable(const struct binding *b)
 	return b->source->durable && (b->queue != NULL ? b->queue->durable : b->exchange->durable);
 }
 
+static void
+leave_walks(const struct binding *b)
+{
+	const struct walk_list *walks = &b->source->vhost->broker->walks;
+
+	walk_pass(walks, &b->source_link, WALK_LINK(LIST_NEXT(b, source_link), source_link));
+	walk_pass(walks, &b->target_link, WALK_LINK(LIST_NEXT(b, target_link), target_link));
+}
+
 /* Unlinks and frees it; notes a source that is to go now. */
 static void
 drop(struct binding *b)
@@ -158,6 +167,7 @@ drop(struct binding *b)
 
 	persist_binding_gone(b);
 	exchange_type_ops(source->routes_as)->remove(source, b);
+	leave_walks(b);
 	LIST_REMOVE(b, source_link);
 	LIST_REMOVE(b, target_link);
 	source->binding_count--;

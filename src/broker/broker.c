@@ -45,6 +45,8 @@ broker_new(const struct config *cfg, struct wheel *wheel, uint64_t now_ms)
 	TAILQ_INIT(&b->clients);
 	TAILQ_INIT(&b->forced);
 	TAILQ_INIT(&b->gone_vhosts);
+	TAILQ_INIT(&b->gone_users);
+	TAILQ_INIT(&b->policy_walks);
 	TAILQ_INIT(&b->runnable);
 	TAILQ_INIT(&b->cancelled);
 	TAILQ_INIT(&b->deleted);
@@ -58,6 +60,7 @@ broker_new(const struct config *cfg, struct wheel *wheel, uint64_t now_ms)
 	TAILQ_INIT(&b->chained);
 	TAILQ_INIT(&b->delay_work);
 	notices_init(b);
+	LIST_INIT(&b->walks);
 	series_list_init(&b->series);
 	series_init(&b->series, &b->node, SERIES_NODE, now_ms);
 	series_is_old(&b->node);
@@ -111,6 +114,7 @@ broker_run(struct broker *b)
 	bool more = session_run_returning(b);
 
 	more |= vhosts_run(b);
+	more |= users_run(b);
 	more |= quorum_run(b);
 	more |= policies_run(b);
 	more |= queues_tidy(b);

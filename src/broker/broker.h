@@ -16,6 +16,7 @@
 #include "broker/notice.h"
 #include "broker/series.h"
 #include "broker/stats.h"
+#include "broker/walk.h"
 #include "broker/tap.h"
 
 struct config;
@@ -46,6 +47,8 @@ TAILQ_HEAD(quorum_list, quorum);
 TAILQ_HEAD(delay_work, delay);
 TAILQ_HEAD(dead_list, dead_letters);
 TAILQ_HEAD(vhost_list, vhost);
+TAILQ_HEAD(user_list, user);
+TAILQ_HEAD(policy_walk_list, vhost);
 
 struct broker {
 	const struct config *cfg;	/* borrowed, outlives the broker */
@@ -57,7 +60,10 @@ struct broker {
 	struct vhost *vhosts;		/* owned, uthash by name */
 	struct vhost_list gone_vhosts;	/* owned: deleted, not empty yet */
 	struct user *users;		/* owned, uthash by name; deleted ones live while others keep them */
+	struct user_list gone_users;	/* of deleted ones, those that have rights left: a reference each */
 	struct parameter *parameters;	/* owned: global ones, uthash */
+	uint32_t settings_read;		/* how often the settings were applied: in_settings.h */
+	const char *settings_file;	/* borrowed: their name, for the log; NULL: there is none */
 	struct workers *hashers;	/* borrowed: hash passwords; NULL: at once */
 	uint32_t logins_waiting;	/* for them */
 	struct client_list clients;	/* borrowed: amqp/ owns them */
@@ -100,10 +106,9 @@ struct broker {
 		uint64_t least, best, pause_ms;
 		bool transient, did;
 	} spill;
-	struct policy_walk {		/* policies changed: where the walk that tells the queues stands (policy_apply.c) */
-		bool is_on;
-		struct queue *next;	/* borrowed: in queues; NULL: they all know */
-	} policy_walk;
+	uint64_t policy_changes;	/* so far */
+	struct policy_walk_list policy_walks;	/* borrowed: vhosts where not all have learnt of them (policy_apply.c) */
+	struct walk_list walks;		/* borrowed: lists that are gone through at this moment */
 	struct series_list series;	/* what is sampled, all of it: borrowed */
 	struct series node;		/* of stats */
 	struct {			/* who watches exchanges and queues (tap.c) */

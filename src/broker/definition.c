@@ -90,8 +90,14 @@ definition_number(struct span state, enum definition_tag tag)
 }
 
 bool
+definition_short(struct span state, enum definition_tag tag, struct span *out)
+{
+	return definition_find(state, tag, out) && out->n <= NAME_MAX_BYTES;
+}
+
+bool
 definition_name(struct span state, enum definition_tag tag, struct span *out)
 {
-	return definition_find(state, tag, out) && out->n <= NAME_MAX_BYTES &&
+	return definition_short(state, tag, out) &&
 	       (out->n == 0 || memchr(out->p, '\0', out->n) == NULL);
 }

@@ -68,7 +68,9 @@ bool definition_find(struct span state, enum definition_tag tag, struct span *ou
 /* Further ones: *state becomes what stands behind the one that was found. */
 bool definition_next(struct span *state, enum definition_tag tag, struct span *out);
 uint64_t definition_number(struct span state, enum definition_tag tag); /* 0: there is none */
-/* A text without NUL inside, at most 255 bytes, as names are. */
+/* A text without NUL inside, at most 255 bytes, as names of what operators make are. */
 bool definition_name(struct span state, enum definition_tag tag, struct span *out);
+/* The name of a queue or an exchange, which clients choose: at most 255 bytes, of any kind. */
+bool definition_short(struct span state, enum definition_tag tag, struct span *out);
 
 #endif

@@ -20,8 +20,7 @@ error_make(enum error_id id, const char *fmt, ...)
 {
 	static struct error made;
 	const struct error_def *def = &error_defs[id];
-	char
-	    text[2048]; /* long enough for every text before it is cut: four names and some words */
+	char text[ERROR_TEXT_MAX + 4]; /* not yet the static one: its old text may be an argument */
 	size_t used, n;
 	va_list ap;
 
@@ -30,13 +29,24 @@ error_make(enum error_id id, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text + used, sizeof text - used, fmt, ap);
 	va_end(ap);
-	made = (struct error){ .id = id, .code = def->code, .scope = def->scope };
+	made.id = id;
+	made.code = def->code;
+	made.scope = def->scope;
+	made.class_id = made.method_id = 0;
 	n = strlen(text);
-	if (n > sizeof made.text - 1)
-		n = utf8_cut(text, n, sizeof made.text - 1);
+	if (n > ERROR_TEXT_MAX - 1)
+		n = utf8_cut(text, n, ERROR_TEXT_MAX - 1);
 	memcpy(made.text, text, n);
 	made.text[n] = '\0';
 	return &made;
+}
+
+struct span
+error_reply_text(const struct error *e)
+{
+	size_t n = strlen(e->text);
+
+	return span_of(e->text, n > ERROR_REPLY_MAX ? utf8_cut(e->text, n, ERROR_REPLY_MAX) : n);
 }
 
 const struct error *

@@ -8,6 +8,9 @@
 #include <stdint.h>
 
 #include "base/attr.h"
+#include "base/bytes.h"
+
+enum { ERROR_TEXT_MAX = 2048, ERROR_REPLY_MAX = 255 };
 
 enum error_scope { ERROR_CHANNEL, ERROR_CONNECTION };
 
@@ -30,11 +33,14 @@ struct error {
 	uint16_t code;
 	enum error_scope scope;
 	uint16_t class_id, method_id;	/* filled in by amqp/; 0, 0: names no method */
-	char text[256];			/* "NAME - text", cut at 255 bytes on a character boundary */
+	char text[ERROR_TEXT_MAX];	/* "NAME - text" */
 };
 
 /* The one function that makes a refusal. */
 const struct error *error_make(enum error_id id, const char *fmt, ...) PRINTF(2, 3);
+
+/* The text as the short string of a reply has it: cut at 255 bytes, on a character boundary. Points into e. */
+struct span error_reply_text(const struct error *e);
 
 /* For connection.close where a channel's error must end the connection, or the other way round. */
 const struct error *error_with_scope(const struct error *e, enum error_scope scope);

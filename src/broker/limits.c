@@ -81,6 +81,27 @@ is_reached(const struct limit *l, uint64_t have)
 	return unlikely(l->is_set) && l->value >= 0 && have >= (uint64_t)l->value;
 }
 
+static bool
+any_is_set(const struct limit *limit, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (limit[i].is_set)
+			return true;
+	return false;
+}
+
+bool
+vhost_has_limits(const struct vhost *vh)
+{
+	return any_is_set(vh->limit, VHOST_LIMITS);
+}
+
+bool
+user_has_limits(const struct user *u)
+{
+	return any_is_set(u->limit, USER_LIMITS);
+}
+
 const struct error *
 limits_check_connection(const struct vhost *vh, const struct user *u)
 {

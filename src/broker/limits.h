@@ -35,6 +35,10 @@ void vhost_limit_clear(struct vhost *vh, enum vhost_limit which);
 void user_limit_set(struct user *u, enum user_limit which, int64_t value);
 void user_limit_clear(struct user *u, enum user_limit which);
 
+/* Is any set? */
+bool vhost_has_limits(const struct vhost *vh);
+bool user_has_limits(const struct user *u);
+
 /* connection.open: 530 for the vhost's limit, then the user's. */
 const struct error *limits_check_connection(const struct vhost *vh, const struct user *u) MUSTUSE;
 /* channel.open: 530. */

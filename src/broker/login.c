@@ -54,6 +54,7 @@ struct login {
 
 const char login_too_many[] = "too many failed logins";
 const char login_too_busy[] = "too many passwords wait to be looked at";
+const char login_loopback_only[] = "this user may log in from a loopback address only";
 
 /* Logins that were wrong, at a place that follows from the code itself. */
 static uint8_t wrong[WRONG_ONES][MAC_SIZE];
@@ -130,7 +131,7 @@ let_in(struct broker *b, struct user *u, const struct credentials *c, const char
 		b->stats.logins++;
 		return u;
 	}
-	*why = "this user may log in from a loopback address only";
+	*why = login_loopback_only;
 	b->stats.login_failures++;
 	return NULL;
 }

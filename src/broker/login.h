@@ -20,6 +20,8 @@ struct credentials {
 
 /* Of the reasons, those that pass: whoever asks may come again. */
 extern const char login_too_many[], login_too_busy[];
+/* The password was right. */
+extern const char login_loopback_only[];
 
 /* user NULL: refused, *why (static text) for the log. Not called after login_cancel(). */
 typedef void login_done_fn(void *arg, struct user *user, const char *why);

@@ -54,6 +54,7 @@ size_of(const struct parameter *p)
 static void
 free_parameter(struct parameter **all, struct parameter *p)
 {
+	walk_pass(&p->broker->walks, &p->hh, WALK_LINK((struct parameter *)p->hh.next, hh));
 	HASH_DEL(*all, p);
 	mem_sub(MEM_TOPOLOGY, size_of(p));
 	free(p->component);

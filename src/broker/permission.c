@@ -21,13 +21,18 @@ permission_find(const struct user *u, const struct vhost *vh)
 {
 	struct permission *p = NULL;
 
-	HASH_FIND_PTR(u->permissions, &vh, p);
+	if (!u->is_deleted)
+		HASH_FIND_PTR(u->permissions, &vh, p);
 	return p;
 }
 
 static void
 free_permission(struct permission *p)
 {
+	const struct walk_list *walks = &p->user->broker->walks;
+
+	walk_pass(walks, &p->hh, WALK_LINK((struct permission *)p->hh.next, hh));
+	walk_pass(walks, &p->vhost_link, WALK_LINK(LIST_NEXT(p, vhost_link), vhost_link));
 	HASH_DEL(p->user->permissions, p);
 	LIST_REMOVE(p, vhost_link);
 	permission_patterns_free(p->pattern, p->text, PERM_KINDS);
@@ -86,13 +91,6 @@ permission_clear(struct permission *p)
 	p->vhost->broker->permission_epoch++;
 	persist_permission_gone(p);
 	free_permission(p);
-}
-
-void
-permissions_drop_user(struct user *u)
-{
-	while (u->permissions != NULL)
-		permission_clear(u->permissions);
 }
 
 bool

@@ -36,9 +36,9 @@ struct permission {
  * compile. In effect at once. */
 const struct error *permission_set(struct user *u, struct vhost *vh, const char *configure, const char *write,
     const char *read) MUSTUSE;
+/* A deleted user has none. */
 struct permission *permission_find(const struct user *u, const struct vhost *vh);
 void permission_clear(struct permission *p);
-void permissions_drop_user(struct user *u);	/* all of a user; */
 /* Some of a vhost: *left goes down by as many. True: there are more. */
 bool permissions_drop_some(struct vhost *vh, unsigned *left);
 void permissions_free(struct user *u);

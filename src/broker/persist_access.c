@@ -243,6 +243,8 @@ collect(void *arg, uint64_t id, struct span state)
 static const char unusable[] = "it cannot be read, or what it belongs to is gone";
 /* The end of the process cut its vhost's deletion short: it goes with that, which is no news. */
 static const char with_vhost[] = "its vhost is being deleted";
+/* The same of a user: of a deleted one nothing is left but these. Where its record was damaged, that was said. */
+static const char with_user[] = "its user is gone";
 
 /* As operators know it. */
 static struct span
@@ -267,7 +269,7 @@ persist_link_kind(struct broker *b, enum object_kind kind, const char *what, per
 
 		if (why == NULL)
 			continue;
-		log_line(why == with_vhost ? LOG_DEBUG : LOG_ERROR, NULL,
+		log_line(why == with_vhost || why == with_user ? LOG_DEBUG : LOG_ERROR, NULL,
 		    "%s '%.*s' (%llu) is left out: %s", what, SPAN_FMT(name_of(state)),
 		    (unsigned long long)l.found[i].id, why);
 		store_gone(b->store, kind, l.found[i].id);
@@ -368,7 +370,7 @@ link_permission(struct broker *b, uint64_t id, struct span state)
 	if (definition_name(state, DEF_USER, &name))
 		u = user_find(b, name);
 	if (u == NULL || u->id != definition_number(state, DEF_USER_ID))
-		return unusable;
+		return with_user;
 	text[PERM_CONFIGURE] = read_chars(state, DEF_CONFIGURE);
 	text[PERM_WRITE] = read_chars(state, DEF_WRITE);
 	text[PERM_READ] = read_chars(state, DEF_READ);

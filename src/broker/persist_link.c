@@ -84,7 +84,7 @@ link_exchange(struct broker *b, uint64_t id, struct span state)
 	struct table *arguments;
 	const struct exchange *x;
 
-	if (vh == NULL || !definition_name(state, DEF_NAME, &spec.name) ||
+	if (vh == NULL || !definition_short(state, DEF_NAME, &spec.name) ||
 	    !definition_name(state, DEF_TYPE, &spec.type) || !arguments_of(state, &arguments))
 		return "it cannot be read, or has no vhost";
 	spec.arguments = arguments;
@@ -103,7 +103,7 @@ link_queue(struct broker *b, uint64_t id, struct span state)
 	struct table *arguments;
 	struct queue *q;
 
-	if (vh == NULL || !definition_name(state, DEF_NAME, &spec.name) ||
+	if (vh == NULL || !definition_short(state, DEF_NAME, &spec.name) ||
 	    !arguments_of(state, &arguments))
 		return "it cannot be read, or has no vhost";
 	spec.arguments = arguments;
@@ -126,7 +126,7 @@ exchange_of(
 	struct exchange *x;
 	struct span text;
 
-	if (!definition_name(state, name, &text) || (x = exchange_find(vh, text)) == NULL)
+	if (!definition_short(state, name, &text) || (x = exchange_find(vh, text)) == NULL)
 		return NULL;
 	if (exchange_is_predeclared(x))
 		return x;
@@ -139,7 +139,7 @@ queue_of(const struct vhost *vh, struct span state)
 	struct queue *q;
 	struct span text;
 
-	if (!definition_name(state, DEF_QUEUE, &text) || (q = queue_find(vh, text)) == NULL)
+	if (!definition_short(state, DEF_QUEUE, &text) || (q = queue_find(vh, text)) == NULL)
 		return NULL;
 	return q->id == definition_number(state, DEF_QUEUE_ID) ? q : NULL;
 }

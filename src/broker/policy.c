@@ -23,7 +23,7 @@
 
 enum {
 	NAME_LEN_MAX = 255,
-	REASON_MAX = 240,
+	REASON_MAX = 1600,
 	/* Steps of matching, for an object and a kind of policy: of one of them, of all, and those that each has even when
 	 * the others have used up all. In all under two milliseconds, for names and patterns made to take long. */
 	STEPS_ONE = 4000,
@@ -104,13 +104,20 @@ goes_before(const struct policy *a, const struct policy *b)
 	return strcmp(a->name, b->name) < 0;
 }
 
+static int
+by_id(const struct policy *a, const struct policy *b)
+{
+	return a->id < b->id ? -1 : a->id > b->id;
+}
+
+/* In lists one that is set again stays where it was. */
 static void
 link_policy(struct vhost *vh, struct policy *p, size_t name_len)
 {
 	struct policy_list *list = &vh->policy_order[p->kind];
 	struct policy *other;
 
-	HASH_ADD_KEYPTR(hh, vh->policies[p->kind], p->name, name_len, p);
+	HASH_ADD_KEYPTR_INORDER(hh, vh->policies[p->kind], p->name, name_len, p, by_id);
 	TAILQ_FOREACH (other, list, link)
 		if (goes_before(p, other))
 			break;
@@ -147,6 +154,7 @@ make(struct vhost *vh, enum policy_kind kind, const struct policy_spec *spec, in
 static void
 unlink_policy(struct policy *p)
 {
+	walk_pass(&p->vhost->broker->walks, &p->hh, WALK_LINK((struct policy *)p->hh.next, hh));
 	HASH_DEL(p->vhost->policies[p->kind], p);
 	TAILQ_REMOVE(&p->vhost->policy_order[p->kind], p, link);
 	p->vhost = NULL;
@@ -296,9 +304,10 @@ policy_set(struct vhost *vh, enum policy_kind kind, const struct policy_spec *sp
 	id = old != NULL ? old->id : ++vh->broker->next_id;
 	if (is_new != NULL)
 		*is_new = old == NULL;
-	if (old != NULL)
-		unlink_policy(old);
 	p = make(vh, kind, spec, target_of(spec->apply_to), pattern, id);
+	p->in_settings = old != NULL ? old->in_settings : 0;
+	if (old != NULL)
+		unlink_policy(old); /* walks that stand there go on with the new one */
 	put(p);
 	policies_changed(vh);
 	return NULL;

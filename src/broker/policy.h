@@ -3,7 +3,9 @@
  * names match a pattern are told, without being declared again. At most one of each kind applies to an object: the
  * matching one of the highest priority. Kept by the store.
  *
- * A change reaches the objects that are there in slices of broker_run(), within a turn where they are few. */
+ * A change reaches the objects that are there in slices of broker_run(), within a turn where they are few; those of a
+ * vhost in rounds: what changes in one is for the next, too, so that changes one after the other keep no object, and no
+ * other vhost, from learning of the first. */
 #ifndef BROKER_POLICY_H
 #define BROKER_POLICY_H
 
@@ -41,6 +43,7 @@ struct policy {
 	int64_t priority;
 	uint8_t apply_to;		/* in the list of policy_apply_to() */
 	bool of_settings;		/* a file of settings has it, and nobody else has set it since */
+	uint32_t in_settings;		/* number of the last reading that named it: in_settings.h */
 	struct table *definition;	/* owned: key to value; not empty */
 	uint32_t refs;			/* of the vhost, queues, exchanges */
 	UT_hash_handle hh;		/* vhost->policies[kind], by name */
@@ -91,6 +94,8 @@ struct span policy_alternate(const struct exchange *x);
 
 /* For broker_run(): objects learn of changes. True: there are more. */
 bool policies_run(struct broker *b);
+/* The first change that some object has not learnt of, counted as broker->policy_changes is; UINT64_MAX: there is none. */
+uint64_t policies_pending(const struct broker *b);
 /* The walk leaves it out: it goes. */
 void policy_forget_queue(struct queue *q);
 void policy_forget_exchange(struct exchange *x);

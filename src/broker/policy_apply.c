@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A change of a vhost's policies on its way to the queues and exchanges that are there. One walk goes over the node's
- * queues and then over the exchanges of the vhosts that changed; a further change begins it anew. */
+ * Changes of a vhost's policies on their way to the queues and exchanges that are there: see policy.h. */
 #include "broker/policy_apply.h"
 
 #include <stddef.h>
@@ -13,77 +12,121 @@
 
 enum { RUN_WORK = 2000 /* matches in a call of policies_run() */ };
 
+static void
+begin_round(struct vhost *vh)
+{
+	struct policy_walk *w = &vh->policy_walk;
+
+	w->has_begun = false;
+	w->again = 0;
+	w->queue = TAILQ_FIRST(&vh->queues);
+	w->exchange = vh->exchanges;
+}
+
 void
 policies_changed(struct vhost *vh)
 {
-	struct policy_walk *w = &vh->broker->policy_walk;
+	struct policy_walk *w = &vh->policy_walk;
+	struct broker *b = vh->broker;
 
-	w->is_on = true;
-	w->next = TAILQ_FIRST(&vh->broker->queues);
-	vh->with_policy_change = true;
-	vh->policy_next = vh->exchanges;
+	b->policy_changes++;
+	if (!w->is_on) {
+		w->is_on = true;
+		w->since = b->policy_changes;
+		TAILQ_INSERT_TAIL(&b->policy_walks, vh, policy_walk.link);
+	}
+	if (!w->has_begun)
+		begin_round(vh);
+	else if (w->again == 0)
+		w->again = b->policy_changes;
+}
+
+static void
+end_walk(struct vhost *vh)
+{
+	TAILQ_REMOVE(&vh->broker->policy_walks, vh, policy_walk.link);
+	vh->policy_walk = (struct policy_walk){ .is_on = false };
+}
+
+void
+policies_forget_vhost(struct vhost *vh)
+{
+	if (vh->policy_walk.is_on)
+		end_walk(vh);
 }
 
 void
 policy_forget_queue(struct queue *q)
 {
-	struct policy_walk *w = &q->broker->policy_walk;
+	struct policy_walk *w = &q->vhost->policy_walk;
 
-	if (w->next == q)
-		w->next = TAILQ_NEXT(q, all_link);
+	if (w->queue == q)
+		w->queue = TAILQ_NEXT(q, vhost_link);
 }
 
 void
 policy_forget_exchange(struct exchange *x)
 {
-	if (x->vhost->policy_next == x)
-		x->vhost->policy_next = x->hh.next;
+	struct policy_walk *w = &x->vhost->policy_walk;
+
+	if (w->exchange == x)
+		w->exchange = x->hh.next;
 }
 
+/* True: there is more of this round. */
 static bool
-walk_queues(struct broker *b, uint64_t end)
+walk(struct vhost *vh, uint64_t end)
 {
-	struct policy_walk *w = &b->policy_walk;
+	struct policy_walk *w = &vh->policy_walk;
+	struct broker *b = vh->broker;
+	struct exchange *x;
 	struct queue *q;
 
-	while ((q = w->next) != NULL && b->work < end) {
-		w->next = TAILQ_NEXT(q, all_link);
+	w->has_begun = true;
+	while ((q = w->queue) != NULL && b->work < end) {
+		w->queue = TAILQ_NEXT(q, vhost_link);
 		b->work++;
-		if (q->vhost->with_policy_change)
-			queue_choose_policies(q);
+		queue_choose_policies(q);
 	}
-	return w->next != NULL;
-}
-
-static bool
-walk_exchanges(struct vhost *vh, uint64_t end)
-{
-	struct exchange *x;
-
-	while ((x = vh->policy_next) != NULL && vh->broker->work < end) {
-		vh->policy_next = x->hh.next;
-		vh->broker->work++;
+	while (w->queue == NULL && (x = w->exchange) != NULL && b->work < end) {
+		w->exchange = x->hh.next;
+		b->work++;
 		exchange_choose_policies(x);
 	}
-	return vh->policy_next != NULL;
+	return w->queue != NULL || w->exchange != NULL;
 }
 
 bool
 policies_run(struct broker *b)
 {
 	uint64_t end = b->work + RUN_WORK;
+	struct vhost *vh;
 
-	if (likely(!b->policy_walk.is_on))
-		return false;
-	if (walk_queues(b, end))
-		return true;
-	for (struct vhost *vh = b->vhosts; vh != NULL; vh = vh->hh.next) {
-		if (!vh->with_policy_change)
-			continue;
-		if (walk_exchanges(vh, end))
-			return true;
-		vh->with_policy_change = false;
+	while (b->work < end && (vh = TAILQ_FIRST(&b->policy_walks)) != NULL) {
+		struct policy_walk *w = &vh->policy_walk;
+
+		b->work++;
+		if (walk(vh, end)) {
+			TAILQ_REMOVE(&b->policy_walks, vh, policy_walk.link);
+			TAILQ_INSERT_TAIL(&b->policy_walks, vh, policy_walk.link);
+		} else if (w->again != 0) {
+			w->since = w->again;
+			begin_round(vh);
+		} else {
+			end_walk(vh);
+		}
 	}
-	b->policy_walk.is_on = false;
-	return false;
+	return !TAILQ_EMPTY(&b->policy_walks);
+}
+
+uint64_t
+policies_pending(const struct broker *b)
+{
+	uint64_t first = UINT64_MAX;
+	const struct vhost *vh;
+
+	TAILQ_FOREACH (vh, &b->policy_walks, policy_walk.link)
+		if (vh->policy_walk.since < first)
+			first = vh->policy_walk.since;
+	return first;
 }

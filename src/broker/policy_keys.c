@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/suggest.h"
+#include "base/utf8.h"
 #include "broker/policy.h"
 #include "broker/queue_argument.h"
 #include "broker/table.h"
@@ -34,6 +36,8 @@ static const struct refusal {
 	{ "queue-version", "is not a valid queue-version value" },
 	{ "stream-max-segment-size-bytes", "is not a valid segment size" },
 };
+
+enum { SHOWN_MAX = 40 /* bytes of a name */ };
 
 static const char *const mirror_modes[] = { "all", "exactly", "nodes", NULL };
 static const char *const sync_modes[] = { "manual", "automatic", NULL };
@@ -103,25 +107,58 @@ print_term(char *buf, size_t n, const struct field *f)
 	return len < 0 ? 0 : (size_t)len < n ? (size_t)len : n - 1;
 }
 
-/* [{<<"a">>,1},{<<"b">>,2}] are not recognised policy settings */
+/* The known key that is nearest to one that is not; NULL: none is near. */
+static const char *
+nearest(struct span key, enum policy_kind kind)
+{
+	const char *words[64] = { "alternate-exchange", "ha-mode" };
+	size_t n = kind == POLICY_OPERATOR ? 0 : 2;
+	char word[SHOWN_MAX + 1];
+
+	if (key.n > SHOWN_MAX || memchr(key.p, '\0', key.n) != NULL)
+		return NULL;
+	memcpy(word, key.p, key.n);
+	word[key.n] = '\0';
+	for (size_t i = 0; i < queue_arguments_count && n < COUNT_OF(words); i++) {
+		const char *name = queue_arguments[i].policy;
+
+		if (name != NULL && is_known(span_str(name), kind))
+			words[n++] = name;
+	}
+	for (size_t i = 0; i < COUNT_OF(mirror_keys) && n < COUNT_OF(words); i++) {
+		if (is_known(span_str(mirror_keys[i].key), kind))
+			words[n++] = mirror_keys[i].key;
+	}
+	return suggest_nearest(word, words, n);
+}
+
+/* [{<<"a">>,1},{<<"b">>,2}] are not recognised policy settings, and of the first that is nearly one which it is. */
 static const char *
 check_known(const struct table *definition, enum policy_kind kind, char *buf, size_t n)
 {
+	const char *meant = NULL;
 	size_t at = 0, len = 0;
+	struct span typo = SPAN_LIT("");
 	struct field f;
 
 	while (table_next(table_span(definition), &at, &f)) {
-		if (is_known(f.name, kind) || len + 120 > n)
+		if (is_known(f.name, kind) || len + 300 > n)
 			continue;
+		if (meant == NULL && (meant = nearest(f.name, kind)) != NULL)
+			typo = f.name;
 		len +=
 		    (size_t)snprintf(buf + len, n - len, "%s{<<\"%.*s\">>,", len == 0 ? "[" : ",",
-		        f.name.n < 40 ? (int)f.name.n : 40, (const char *)f.name.p);
+		        (int)utf8_cut((const char *)f.name.p, f.name.n, SHOWN_MAX),
+		        (const char *)f.name.p);
 		len += print_term(buf + len, n - len > 60 ? n - len - 50 : 10, &f);
 		len += (size_t)snprintf(buf + len, n - len, "}");
 	}
 	if (len == 0)
 		return NULL;
-	(void)snprintf(buf + len, n - len, "] are not recognised policy settings");
+	len += (size_t)snprintf(buf + len, n - len, "] are not recognised policy settings");
+	if (meant != NULL)
+		(void)snprintf(buf + len, n - len, ": unknown key '%.*s'; did you mean '%s'?",
+		    SPAN_FMT(typo), meant);
 	return buf;
 }
 

@@ -15,7 +15,6 @@
 #include "broker/delay.h"
 #include "broker/exchange.h"
 #include "broker/permission.h"
-#include "broker/pattern.h"
 #include "broker/persist.h"
 #include "broker/queue.h"
 #include "broker/table.h"
@@ -25,9 +24,6 @@
 
 /* Properties that ask for a look before the message may go on. */
 enum { PROPS_CHECKED = PROP_USER_ID | PROP_EXPIRATION | PROP_DELIVERY_MODE };
-
-/* Of a message, for matching its keys with topic permissions, in units of broker->work. */
-enum { TOPICS_WORK = 1024 };
 
 /* May the exchange that is remembered be looked at, and written to? */
 static inline bool
@@ -119,32 +115,26 @@ publish_refuse_route(const struct exchange *x, struct span key)
 	    x->name, x->vhost->name, ROUTE_STEPS_MAX, SPAN_FMT(key));
 }
 
-/* Those of CC and BCC are routing keys like the first; there may be a thousand, for which a pattern takes long. */
+/* Those of CC and BCC are routing keys like the first. */
 static COLD const struct error *
 check_topics(const struct user *u, const struct exchange *x, struct span headers)
 {
 	static const char *const names[] = { "CC", "BCC" };
-	const struct broker *b = x->vhost->broker;
-	uint64_t before = b->work;
 	const struct error *e;
 	struct field list, key;
+	uint64_t end;
 	size_t at;
 
 	if (likely(u->topic_permissions == NULL))
 		return NULL;
+	end = topic_permission_end(x);
 	for (size_t i = 0; i < COUNT_OF(names); i++) {
 		if (!table_find(headers, names[i], &list) || list.kind != 'A')
 			continue;
-		for (at = 0; array_next(list.bytes, &at, &key);) {
-			if (b->work - before > TOPICS_WORK)
-				return error_make(E_PRECONDITION_FAILED,
-				    "the topic permissions of user '%s' take more than %d steps "
-				    "for the keys in CC and BCC",
-				    u->name, TOPICS_WORK * PATTERN_STEPS_WORK);
+		for (at = 0; array_next(list.bytes, &at, &key);)
 			if (key.kind == 'S' &&
-			    (e = topic_permission_check(u, TOPIC_WRITE, x, key.bytes)) != NULL)
+			    (e = topic_permission_check_copy(u, x, key.bytes, end)) != NULL)
 				return e;
-		}
 	}
 	return NULL;
 }

@@ -306,10 +306,10 @@ queue_remove(struct queue *q)
 	if (unlikely(q->is_tapped))
 		tap_queue_gone(q);
 	bindings_drop_queue(q);
+	policy_forget_queue(q);
 	TAILQ_REMOVE(&vh->queues, q, vhost_link);
 	buckets_remove(&vh->queues_by_name, &q->by_name);
 	buckets_remove(&vh->queues_by_id, &q->by_id);
-	policy_forget_queue(q);
 	if (b->spill.next == q)
 		b->spill.next = TAILQ_NEXT(q, all_link);
 	TAILQ_REMOVE(&b->queues, q, all_link);

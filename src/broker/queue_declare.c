@@ -280,12 +280,13 @@ declare(struct vhost *vh, const struct queue_spec *given, struct client *client,
 		e = check_new(vh, &spec, client);
 		if (e == NULL) {
 			q = make(vh, &spec, client, ++vh->broker->next_id);
-			q->broker->stats.queues_declared++;
+			q->broker->stats.queues_created++;
 			persist_queue(q);
 		}
 	}
 	if (e != NULL)
 		return e;
+	q->broker->stats.queues_declared++;
 	*out = q;
 	return NULL;
 }

@@ -16,6 +16,7 @@
 #include "broker/exchange.h"
 #include "broker/queue.h"
 #include "broker/session.h"
+#include "broker/user.h"
 #include "broker/vhost.h"
 
 struct point {
@@ -63,6 +64,7 @@ static const uint16_t node_fields[] = { MESSAGE_STATS(NODE)
 	offsetof(struct broker, stats.channels_opened),
 	offsetof(struct broker, stats.channels_closed),
 	offsetof(struct broker, stats.queues_declared),
+	offsetof(struct broker, stats.queues_created),
 	offsetof(struct broker, stats.queues_deleted) };
 
 static const struct series_type {
@@ -83,6 +85,7 @@ static const struct series_type {
 	[SERIES_VHOST] = { vhost_fields, COUNT_OF(vhost_fields), offsetof(struct vhost, series),
 	    0 },
 	[SERIES_NODE] = { node_fields, COUNT_OF(node_fields), offsetof(struct broker, node), 0 },
+	[SERIES_USER] = { NULL, 0, offsetof(struct user, series), 0 },
 };
 
 static const struct series_type *
@@ -344,7 +347,8 @@ series_init(struct series_list *l, struct series *s, enum series_kind kind, uint
 {
 	*s = (struct series){ .kind = (uint8_t)kind, .visited_ms = now_ms, .changed_ms = now_ms };
 	s->place = take_place(l, s);
-	TAILQ_INSERT_TAIL(&l->all, s, link);
+	if (type_of(s)->fields > 0)
+		TAILQ_INSERT_TAIL(&l->all, s, link);
 }
 
 void
@@ -356,7 +360,8 @@ series_is_old(struct series *s)
 void
 series_fini(struct series_list *l, struct series *s)
 {
-	TAILQ_REMOVE(&l->all, s, link);
+	if (type_of(s)->fields > 0)
+		TAILQ_REMOVE(&l->all, s, link);
 	leave_place(l, s->place);
 	if (s->points == NULL)
 		return;

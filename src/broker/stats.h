@@ -55,7 +55,8 @@
 	X(connections_closed, COUNTER, "connections closed")                                      \
 	X(channels_opened, COUNTER, "channels opened")                                            \
 	X(channels_closed, COUNTER, "channels closed")                                            \
-	X(queues_declared, COUNTER, "queues made")                                                \
+	X(queues_declared, COUNTER, "queues declared, those that were there among them")          \
+	X(queues_created, COUNTER, "queues made")                                                 \
 	X(queues_deleted, COUNTER, "queues deleted")                                              \
 	X(queues_expired, COUNTER, "of these, because nobody used them (x-expires)")              \
 	X(errors_channel, COUNTER, "channel errors sent")                                         \

@@ -38,7 +38,10 @@ static void
 free_one(struct topic_permission *p)
 {
 	struct topic_permission **at = &p->user->topic_permissions;
+	const struct walk_list *walks = &p->user->broker->walks;
 
+	walk_pass(walks, &p->next, WALK_LINK(p->next, next));
+	walk_pass(walks, &p->vhost_link, WALK_LINK(LIST_NEXT(p, vhost_link), vhost_link));
 	while (*at != p)
 		at = &(*at)->next;
 	*at = p->next;
@@ -130,13 +133,6 @@ topic_permissions_drop(struct user *u, const struct vhost *vh)
 	return n;
 }
 
-void
-topic_permissions_drop_user(struct user *u)
-{
-	while (u->topic_permissions != NULL)
-		topic_permission_clear(u->topic_permissions);
-}
-
 bool
 topic_permissions_drop_some(struct vhost *vh, unsigned *left)
 {
@@ -171,6 +167,27 @@ topic_permission_refuses(
 	return error_make(E_ACCESS_REFUSED,
 	    "access to topic '%.*s' in exchange '%s' in vhost '%s' refused for user '%s'",
 	    SPAN_FMT(key), x->name, x->vhost->name, u->name);
+}
+
+/* Of a message, in units of broker->work. */
+enum { COPIES_WORK = 1024 };
+
+uint64_t
+topic_permission_end(const struct exchange *x)
+{
+	return x->vhost->broker->work + COPIES_WORK;
+}
+
+const struct error *
+topic_permission_check_copy(
+    const struct user *u, const struct exchange *x, struct span key, uint64_t end)
+{
+	if (x->vhost->broker->work > end)
+		return error_make(E_PRECONDITION_FAILED,
+		    "the topic permissions of user '%s' take more than %d steps for the keys in CC "
+		    "and BCC",
+		    u->name, COPIES_WORK * PATTERN_STEPS_WORK);
+	return topic_permission_check(u, TOPIC_WRITE, x, key);
 }
 
 const struct error *

@@ -40,7 +40,6 @@ const struct error *topic_permission_set(struct user *u, struct vhost *vh, struc
     const char *read, bool *created) MUSTUSE;
 struct topic_permission *topic_permission_find(const struct user *u, const struct vhost *vh, struct span exchange);
 void topic_permission_clear(struct topic_permission *p);
-void topic_permissions_drop_user(struct user *u);	/* all of a user */
 /* Some of a vhost: *left goes down by as many. True: there are more. */
 bool topic_permissions_drop_some(struct vhost *vh, unsigned *left);
 /* Of a user in a vhost: how many there were. */
@@ -59,7 +58,12 @@ topic_permission_check(const struct user *u, enum topic_right right, const struc
 {
 	return unlikely(u->topic_permissions != NULL) ? topic_permission_refuses(u, right, x, key) : NULL;
 }
-/* The same by name; one that is not there is open. */
+/* For the keys in CC and BCC of a message, of which there may be a thousand: 406 where they take too long in all; end: what
+ * topic_permission_end() said before the first of them. */
+uint64_t topic_permission_end(const struct exchange *x);
+const struct error *topic_permission_check_copy(const struct user *u, const struct exchange *x, struct span key,
+    uint64_t end) MUSTUSE;
+/* For one key, the exchange by name; one that is not there is open. */
 const struct error *topic_permission_check_name(const struct client *c, enum topic_right right, struct span exchange,
     struct span key) MUSTUSE;
 

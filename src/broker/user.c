@@ -19,6 +19,9 @@
 #include "broker/topic_permission.h"
 #include "broker/vhost.h"
 
+/* Rights of a deleted user that go at once: those of most; and of a turn. */
+enum { DROP_AT_ONCE = 16, DROP_MAX = 256 };
+
 static const struct {
 	const char *name;
 	enum user_tag tag;
@@ -64,6 +67,7 @@ user_make(struct broker *b, struct span name, uint64_t id)
 	u->id = id;
 	u->name = xstrndup(SPAN_CHARS(name), name.n);
 	mem_add(MEM_TOPOLOGY, size_of(u));
+	series_init(&b->series, &u->series, SERIES_USER, b->now_ms);
 	HASH_ADD_KEYPTR(hh, b->users, u->name, name.n, u);
 	return u;
 }
@@ -146,9 +150,25 @@ void
 user_drop(struct user *u)
 {
 	HASH_DEL(u->broker->users, u);
+	series_fini(&u->broker->series, &u->series);
 	u->is_deleted = true;
 	if (u->refs == 0)
 		free_user(u);
+}
+
+/* Some of them. True: there are more. */
+static bool
+drop_rights(struct user *u, unsigned max)
+{
+	while (u->permissions != NULL && max > 0) {
+		permission_clear(u->permissions);
+		max--;
+	}
+	while (u->topic_permissions != NULL && max > 0) {
+		topic_permission_clear(u->topic_permissions);
+		max--;
+	}
+	return u->permissions != NULL || u->topic_permissions != NULL;
 }
 
 void
@@ -158,15 +178,30 @@ user_clear(struct user *u)
 	struct client *c;
 	char why[NAME_BYTES_MAX + 32];
 
-	permissions_drop_user(u);
-	topic_permissions_drop_user(u);
 	persist_user_gone(u);
 	b->permission_epoch++;
 	snprintf(why, sizeof why, "user '%s' is deleted", u->name);
-	TAILQ_FOREACH (c, &b->clients, link)
+	/* each client has a reference: of thousands of accounts few are logged in */
+	for (c = u->refs > 0 ? TAILQ_FIRST(&b->clients) : NULL; c != NULL; c = TAILQ_NEXT(c, link))
 		if (c->user == u)
 			client_force_close(c, why);
+	if (drop_rights(u, DROP_AT_ONCE)) {
+		(void)user_ref(u);
+		TAILQ_INSERT_TAIL(&b->gone_users, u, gone_link);
+	}
 	user_drop(u);
+}
+
+bool
+users_run(struct broker *b)
+{
+	struct user *u = TAILQ_FIRST(&b->gone_users);
+
+	if (u != NULL && !drop_rights(u, DROP_MAX)) {
+		TAILQ_REMOVE(&b->gone_users, u, gone_link);
+		user_unref(&u);
+	}
+	return !TAILQ_EMPTY(&b->gone_users);
 }
 
 struct user *
@@ -192,8 +227,14 @@ user_unref(struct user **up)
 void
 users_free(struct broker *b)
 {
+	struct user *u;
+
 	while (b->users != NULL)
 		user_drop(b->users);
+	while ((u = TAILQ_FIRST(&b->gone_users)) != NULL) {
+		TAILQ_REMOVE(&b->gone_users, u, gone_link);
+		user_unref(&u);
+	}
 }
 
 /* ---- hashing ---- */

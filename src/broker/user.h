@@ -4,14 +4,17 @@
 #define BROKER_USER_H
 
 #include <stdbool.h>
+#include <sys/queue.h>
 
 #include "base/attr.h"
 #include "base/bytes.h"
 #include "base/mac.h"
 #include "base/password.h"
 #include "broker/error.h"
+#include "broker/in_settings.h"
 #include "broker/limits.h"
 #include "broker/map.h"
+#include "broker/series.h"
 #include "broker/tags.h"
 
 struct broker;
@@ -38,13 +41,16 @@ struct user {
 	bool is_default;		/* made by users_begin, and not changed since */
 	bool of_settings;		/* a file of settings has it, and nobody else has set it since: it goes when it is there
 					 * no more */
+	struct in_settings in_settings;
 	bool is_deleted;		/* cannot be found any more; lives while refs > 0 */
 	uint32_t refs;			/* of clients and of others that keep a pointer */
 	uint32_t connections, channels;	/* open ones */
 	struct limit limit[USER_LIMITS];
+	struct series series;		/* until it is deleted */
 	struct permission *permissions;	/* owned, uthash by vhost (permission.h) */
 	struct topic_permission *topic_permissions;	/* owned, a list (topic_permission.h) */
 	UT_hash_handle hh;		/* in broker->users, unless deleted */
+	TAILQ_ENTRY(user) gone_link;	/* broker->gone_users */
 };
 
 /* All accounts: for (u = b->users; u != NULL; u = u->hh.next), in the order in which they were made. */
@@ -60,8 +66,11 @@ struct user_spec {
  * NULL, or 406 for a name or tag that cannot be kept. *created may be NULL. */
 const struct error *user_set(struct broker *b, const struct user_spec *spec, bool *created) MUSTUSE;
 struct user *user_find(const struct broker *b, struct span name);
-/* Its permissions go, and its connections are closed: 320 "user 'x' is deleted". */
+/* It has no rights any more, and its connections are closed: 320 "user 'x' is deleted". What is left of its permissions
+ * goes in the turns to come, after a restart as well. */
 void user_clear(struct user *u);
+/* For broker_run(): goes on with those that were deleted. True: there is more to do. */
+bool users_run(struct broker *b);
 
 /* Hashes a clear password (at most PASSWORD_LEN_MAX bytes) in the kind that the node is set to, on a worker if that takes
  * long. done is called once, maybe before this returns. */

@@ -24,6 +24,7 @@
 #include "broker/notice.h"
 #include "broker/parameter.h"
 #include "broker/permission.h"
+#include "broker/policy_apply.h"
 #include "broker/persist_access.h"
 #include "broker/queue.h"
 #include "broker/topic_permission.h"
@@ -221,6 +222,7 @@ vhost_free(struct vhost *vh)
 	vh->is_deleted = true;
 	trace_switch(vh, false);
 	notices_forget(vh);
+	policies_forget_vhost(vh);
 	while ((q = TAILQ_FIRST(&vh->queues)) != NULL)
 		queue_remove(q);
 	while (dead_letters_forget_some(vh, &all) || exchanges_free_some(vh, &all) ||
@@ -303,7 +305,7 @@ vhost_clear(struct vhost *vh)
 	HASH_DEL(b->vhosts, vh);
 	series_fini(&b->series, &vh->series); /* no list shows it any more */
 	vh->is_deleted = true;
-	vh->with_policy_change = false;
+	policies_forget_vhost(vh);
 	persist_vhost(vh);
 	b->permission_epoch++;
 	TAILQ_INSERT_TAIL(&b->gone_vhosts, vh, gone_link);

@@ -11,6 +11,7 @@
 #include "base/buckets.h"
 #include "base/bytes.h"
 #include "broker/error.h"
+#include "broker/in_settings.h"
 #include "broker/limits.h"
 #include "broker/map.h"
 #include "broker/policy.h"
@@ -41,8 +42,16 @@ struct vhost {
 	struct alternate *alternates;		/* owned, uthash by name: who names it as its alternate (alternate.c) */
 	struct policy *policies[POLICY_KINDS];	/* owned, uthash by name (policy.c) */
 	struct policy_list policy_order[POLICY_KINDS];
-	bool with_policy_change;		/* not all that is in it has learnt of it: policy_apply.c */
-	struct exchange *policy_next;		/* borrowed: the next one to learn of it; NULL: none */
+	/* policy_apply.c: how far what is in it has learnt of changes of its policies. */
+	struct policy_walk {
+		bool is_on;			/* in broker->policy_walks; else all of it has */
+		bool has_begun;			/* this round */
+		uint64_t since;			/* the first change that not all have learnt of */
+		uint64_t again;			/* the first one since this round has begun; 0: none */
+		struct queue *queue;		/* borrowed: the next; NULL: all know */
+		struct exchange *exchange;
+		TAILQ_ENTRY(vhost) link;
+	} policy_walk;
 	struct exchange *unbound;		/* auto-delete exchanges whose last binding went, on their way out */
 	struct message_stats stats;		/* of all its channels so far */
 	struct queue_depth depth;
@@ -54,6 +63,7 @@ struct vhost {
 	char *default_queue_type;		/* owned: "quorum", ...; NULL: nobody said */
 	bool tracing;
 	struct limit limit[VHOST_LIMITS];
+	struct in_settings in_settings;		/* rights: unused */
 	uint32_t connections;			/* open ones */
 	LIST_HEAD(, client) clients, told;	/* borrowed: these; told: that they are to be closed, as it is deleted */
 	LIST_HEAD(, dead_letters) letters;	/* borrowed: of its queues, those with dead letters, deleted ones too */

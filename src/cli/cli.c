@@ -5,10 +5,13 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/suggest.h"
 #include "cli/cli_options.h"
@@ -253,6 +256,31 @@ cli_unknown_command(const char *word)
 	return CLI_USAGE;
 }
 
+bool
+cli_nobody_reads(void)
+{
+	struct pollfd p = { .fd = STDOUT_FILENO };
+
+	return poll(&p, 1, 0) == 1 && (p.revents & POLLERR) != 0;
+}
+
+/* What was printed may not have gone out, now or before. Whoever reads may stop when he has enough (hermes list queues |
+ * head -1): the process ends as others do then, without a word. */
+static int
+check_output(const struct cli *c, int status)
+{
+	bool failed = fflush(stdout) != 0;
+	const char *why = failed ? strerror(errno) : "an error came before";
+
+	if (!failed && ferror(stdout) == 0)
+		return status;
+	if (cli_nobody_reads()) {
+		signal(SIGPIPE, SIG_DFL);
+		(void)raise(SIGPIPE);
+	}
+	return status == CLI_OK ? cli_fail(c, "cannot write the output: %s", why) : status;
+}
+
 int
 cli_main(int argc, char **argv)
 {
@@ -281,12 +309,14 @@ cli_main(int argc, char **argv)
 		return CLI_OK;
 	}
 	if (c.arg_count < c.command->args_min)
-		return cli_misuse(&c, "something is missing; usage: hermes %s %s", c.command->name,
-		    c.command->usage);
+		return cli_misuse(&c,
+		    "something is missing; usage: hermes %s %s; 'hermes help %s' says more",
+		    c.command->name, c.command->usage, c.command->name);
+	/* a node that hangs up is for the command to explain; 'hermes server' sees to itself */
+	if (c.command->run != cmd_server)
+		signal(SIGPIPE, SIG_IGN);
 	status = c.command->run(&c);
-	if (fflush(stdout) != 0 && status == CLI_OK)
-		return cli_fail(&c, "cannot write the output: %s", strerror(errno));
-	return status;
+	return check_output(&c, status);
 }
 
 static const struct cli_option *

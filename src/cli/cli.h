@@ -77,6 +77,9 @@ bool cli_number(
 int cli_fail(const struct cli *c, const char *fmt, ...) PRINTF(2, 3);
 int cli_misuse(const struct cli *c, const char *fmt, ...) PRINTF(2, 3);
 
+/* Is standard output a pipe whose other end was closed? That is no failure to speak of. */
+bool cli_nobody_reads(void);
+
 /* One function a command, each in the file of its name. */
 int cmd_server(struct cli *c);
 int cmd_version(struct cli *c);

@@ -4,29 +4,56 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/suggest.h"
 #include "cli/cli_options.h"
 #include "cli/other_names.h"
 
 enum { VERBS_MAX = 32 };
 
+/* "queue, exchange" */
+static char *
+all_of(const struct cli_verb *verbs)
+{
+	char *all = xstrdup("");
+
+	for (const struct cli_verb *v = verbs; v->name != NULL; v++) {
+		char *before = all;
+
+		all = xasprintf("%s%s%s", before, v == verbs ? "" : ", ", v->name);
+		free(before);
+	}
+	return all;
+}
+
+/* 'hermes delete vhost' for 'hermes vhost delete': the words are there, the other way round. */
+static bool
+is_turned_round(const struct cli *c, const char *word)
+{
+	const struct cli_command *k = cli_command_find(word);
+
+	return k != NULL && k->run != NULL && strstr(k->usage, cli_command_name(c)) != NULL;
+}
+
 static int
 unknown_verb(struct cli *c, const struct cli_verb *verbs, const char *word)
 {
 	const char *words[VERBS_MAX], *nearest;
-	char *other = other_name_explain(word, false);
+	char *other = other_name_explain(word, false), *all = all_of(verbs);
 	size_t n = 0;
 
 	for (const struct cli_verb *v = verbs; v->name != NULL && n < VERBS_MAX; v++)
 		words[n++] = v->name;
 	nearest = suggest_nearest(word, words, n);
-	if (nearest != NULL)
+	if (is_turned_round(c, word))
+		(void)cli_misuse(c, "it is 'hermes %s %s'", word, cli_command_name(c));
+	else if (nearest != NULL)
 		(void)cli_misuse(c, "there is no '%s'; nearest: '%s'", word, nearest);
 	else if (other != NULL)
 		(void)cli_misuse(c, "%s", other);
 	else
-		(void)cli_misuse(
-		    c, "there is no '%s'; 'hermes help %s' shows all", word, cli_command_name(c));
+		(void)cli_misuse(c, "there is no '%s'; there is %s", word, all);
+	free(all);
 	free(other);
 	return CLI_USAGE;
 }

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "cli/login.h"
 
 enum { CONNECT_S = 10, FRAME_MAX = 131072 };
 
@@ -61,7 +62,7 @@ connect_to(struct cli *c, const char *host, int port)
 	snprintf(service, sizeof service, "%d", port);
 	rc = getaddrinfo(host, service, &hints, &list);
 	if (rc != 0) {
-		cli_fail(c, "the name %s is not known: %s", host, gai_strerror(rc));
+		cli_fail(c, "cannot reach %s:%d: %s", host, port, gai_strerror(rc));
 		return -1;
 	}
 	for (const struct addrinfo *a = list; a != NULL && fd < 0; a = a->ai_next)
@@ -129,14 +130,28 @@ parse_address(struct cli *c, char *url, struct amqp_connection_info *info)
 	return true;
 }
 
+/* HOST:PORT is an address, too. */
+static const char *
+behind_scheme(const char *url)
+{
+	const char *mark = strstr(url, "://");
+
+	return mark != NULL ? mark + 3 : url;
+}
+
+static char *
+with_scheme(const char *url)
+{
+	return xasprintf("%s%s", behind_scheme(url) == url ? "amqp://" : "", url);
+}
+
 /* Does --amqp on the command line, not that of the environment, name a user (or a vhost)? */
 static bool
 address_names(const struct cli *c, char what)
 {
 	const char *url = cli_count(c, "amqp") > 0 ? cli_value(c, "amqp") : NULL;
-	const char *host = url != NULL ? strstr(url, "://") : NULL;
 
-	return host != NULL && strchr(host + 3, what) != NULL;
+	return url != NULL && strchr(behind_scheme(url), what) != NULL;
 }
 
 /* An option, else what the address on the command line says, else the environment, else the address. */
@@ -150,11 +165,25 @@ option_or(const struct cli *c, const char *name, char mark, const char *address)
 	return value;
 }
 
-static bool
-log_in(struct client_conn *k, const struct amqp_connection_info *info)
+/* The library makes it guest where the address has none. NULL: *status, and it was said. */
+static char *
+password_of(struct cli *c, const char *user, const struct amqp_connection_info *info, int *status)
 {
-	const char *user = option_or(k->cli, "user", '@', info->user);
-	const char *password = option_or(k->cli, "password", '@', info->password);
+	const char *url = cli_value(c, "amqp"), *host = url != NULL ? behind_scheme(url) : NULL,
+	           *at = host != NULL ? strchr(host, '@') : NULL;
+	bool has_login = at != NULL,
+	     has_password = has_login && memchr(host, ':', (size_t)(at - host)) != NULL,
+	     is_guest = !has_login && cli_value(c, "user") == NULL;
+	bool is_of_address = has_password && strcmp(user, info->user) == 0;
+
+	return login_password(c, user, is_of_address || is_guest ? info->password : NULL,
+	    has_login && cli_count(c, "amqp") > 0, status);
+}
+
+static bool
+log_in(struct client_conn *k, const struct amqp_connection_info *info, const char *user,
+    const char *password)
+{
 	const char *vhost = option_or(k->cli, "vhost", '/', info->vhost);
 	const struct timeval limit = { .tv_sec = CONNECT_S };
 	amqp_rpc_reply_t reply;
@@ -162,7 +191,7 @@ log_in(struct client_conn *k, const struct amqp_connection_info *info)
 
 	snprintf(doing, sizeof doing,
 	    "the node at %s:%d does not let user '%.64s' into vhost '%.64s' (see --user, "
-	    "--password, --vhost)",
+	    "--password-file, --vhost)",
 	    info->host, info->port, user, vhost);
 	/* an HTTP port, say, waits for the rest of what it takes for a request, and says nothing */
 	if (amqp_set_handshake_timeout(k->amqp, &limit) != AMQP_STATUS_OK)
@@ -185,7 +214,8 @@ int
 client_open(struct client_conn *k, struct cli *c)
 {
 	const char *given = cli_value(c, "amqp");
-	char *url = given != NULL ? xstrdup(given) : NULL;
+	char *url = given != NULL ? with_scheme(given) : NULL, *password = NULL;
+	const char *user;
 	struct amqp_connection_info info;
 	amqp_socket_t *socket_of;
 	int status = CLI_FAILED, fd;
@@ -195,6 +225,9 @@ client_open(struct client_conn *k, struct cli *c)
 		status = CLI_USAGE;
 		goto out;
 	}
+	user = option_or(c, "user", '@', info.user);
+	if ((password = password_of(c, user, &info, &status)) == NULL)
+		goto out;
 	if ((fd = connect_to(c, info.host, info.port)) < 0)
 		goto out;
 	k->amqp = amqp_new_connection();
@@ -204,12 +237,13 @@ client_open(struct client_conn *k, struct cli *c)
 		cli_fail(c, "no memory");
 	} else {
 		amqp_tcp_socket_set_sockfd(socket_of, fd);
-		if (log_in(k, &info))
+		if (log_in(k, &info, user, password))
 			status = CLI_OK;
 	}
 	if (status != CLI_OK)
 		client_close(k);
 out:
+	free(password);
 	free(url);
 	return status;
 }

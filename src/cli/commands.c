@@ -47,7 +47,12 @@ const struct cli_option cli_client_options[] = {
 	{ .name = "password",
 	    .value = "WORD",
 	    .env = "HERMES_PASSWORD",
-	    .text = "that user's password" },
+	    .text =
+	        "that user's password; others on the machine can read it off the command line" },
+	{ .name = "password-file",
+	    .value = "FILE",
+	    .env = "HERMES_PASSWORD_FILE",
+	    .text = "the password is its first line; without any password a terminal is asked" },
 	END_OF_TABLE,
 };
 
@@ -197,6 +202,9 @@ static const struct cli_option delete_options[] = {
 	{ .name = "if-unused",
 	    .text = "only a queue without consumers, an exchange without "
 	            "bindings" },
+	{ .name = "reason",
+	    .value = "TEXT",
+	    .text = "why a connection is closed, which its client is told" },
 	END_OF_TABLE,
 };
 
@@ -350,7 +358,7 @@ const struct cli_command cli_commands[] = {
 	        "  hermes list queues\n"
 	        "  hermes list consumers --vhost shop --columns queue.name,prefetch_count\n",
 	    .args_min = 1,
-	    .args_max = 1,
+	    .args_max = 16,
 	    .options = list_options,
 	    .shared = { only_vhost_options },
 	    .client_http = true },
@@ -368,10 +376,13 @@ const struct cli_command cli_commands[] = {
 	    .client_http = true },
 	{ .name = "delete",
 	    .run = cmd_delete,
-	    .usage = "queue|exchange NAME [OPTIONS]",
-	    .text = "delete a queue or an exchange",
-	    .help = "A queue's messages are gone with it.\n"
-	            "  hermes delete queue orders --if-empty\n",
+	    .usage = "queue|exchange|connection NAME [OPTIONS]",
+	    .text = "delete a queue or an exchange, close a connection",
+	    .help =
+	        "A queue's messages are gone with it. What a connection held goes back to its "
+	        "queues.\n"
+	        "  hermes delete queue orders --if-empty\n"
+	        "  hermes delete connection '10.0.0.7:41234 -> 10.0.0.1:5672' --reason upgrade\n",
 	    .args_min = 2,
 	    .args_max = 2,
 	    .options = delete_options,
@@ -550,7 +561,7 @@ const struct cli_command cli_commands[] = {
 	    .run = cmd_help,
 	    .usage = "[COMMAND]",
 	    .text = "explain a command",
-	    .args_max = 1 },
+	    .args_max = 2 },
 	{ .name = "version",
 	    .run = cmd_version,
 	    .usage = "",

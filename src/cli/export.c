@@ -55,8 +55,8 @@ cmd_export(struct cli *c)
 
 	if (rc == CLI_OK && file != NULL && strcmp(file, "-") != 0)
 		rc = write_file(c, file, doc);
-	else if (rc == CLI_OK && write_to(stdout, doc) < 0)
-		rc = cli_fail(c, "cannot write the output");
+	else if (rc == CLI_OK && write_to(stdout, doc) < 0 && !cli_nobody_reads())
+		rc = cli_fail(c, "cannot write the output: %s", strerror(errno));
 	json_decref(doc);
 	free(what);
 	free(path);

@@ -77,8 +77,9 @@ print_message(struct get *g, const amqp_basic_get_ok_t *ok, const amqp_message_t
 	}
 	if (fine && putchar('\n') != EOF && fflush(stdout) == 0)
 		return true;
-	cli_fail(g->conn.cli, "cannot write the message: %s; it %s", strerror(errno),
-	    g->no_ack ? "is lost (--no-ack)" : "stays in the queue");
+	if (g->no_ack || !cli_nobody_reads())
+		cli_fail(g->conn.cli, "cannot write the message: %s; it %s", strerror(errno),
+		    g->no_ack ? "is lost (--no-ack)" : "stays in the queue");
 	return false;
 }
 

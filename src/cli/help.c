@@ -108,6 +108,7 @@ cli_help_one(FILE *out, const struct cli_command *k)
 		             "the option.\n");
 }
 
+/* Of 'hermes help user add', the verb says nothing more. */
 int
 cmd_help(struct cli *c)
 {

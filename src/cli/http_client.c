@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/http_client.h"
 
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +11,12 @@
 #include <event2/http.h>
 
 #include "base/mem.h"
+#include "cli/login.h"
 #include "cli/text_safe.h"
 #include "mgmt/base64.h"
-#include "mgmt/http.h"
 
 enum { GET_S = 10, CHANGE_S = 120, ANSWER_MAX = 512 << 20, DEFAULT_PORT = 15672 };
+enum { BODY_USUAL = 20 << 20 /* what a node takes if its settings say nothing else */ };
 
 static const char *const method_names[] = { "GET", "PUT", "POST", "DELETE" };
 static const enum evhttp_cmd_type method_types[] = { EVHTTP_REQ_GET, EVHTTP_REQ_PUT,
@@ -30,6 +32,7 @@ struct talk {
 	int port;
 	char *user, *password; /* owned */
 	int status;            /* 0: no answer */
+	char *note;            /* owned: what the node has to say beside, or NULL */
 	json_t *json;          /* owned; NULL: the body is none */
 	json_error_t json_error;
 	int error; /* enum evhttp_request_error, or -1 */
@@ -39,11 +42,14 @@ static void
 on_answer(struct evhttp_request *req, void *arg)
 {
 	struct talk *k = arg;
+	const char *note;
 	struct evbuffer *b;
 
 	if (req == NULL || evhttp_request_get_response_code(req) == 0)
 		return;
 	k->status = evhttp_request_get_response_code(req);
+	note = evhttp_find_header(evhttp_request_get_input_headers(req), "X-Hermes-Note");
+	k->note = note != NULL ? xstrdup(note) : NULL;
 	b = evhttp_request_get_input_buffer(req);
 	if (evbuffer_get_length(b) > 0)
 		k->json = json_loadb((const char *)evbuffer_pullup(b, -1), evbuffer_get_length(b),
@@ -57,41 +63,47 @@ on_error(enum evhttp_request_error error, void *arg)
 }
 
 /* The text before the first ':' of the URL's user part, and what follows it, stand in for the options that were
- * not given. */
-static void
-set_login(struct talk *k)
+ * not given; a URL on the command line stands above the environment. False: *rc, and it was said. */
+static bool
+set_login(struct talk *k, int *rc)
 {
 	const char *info = evhttp_uri_get_userinfo(k->uri);
-	const char *user = cli_value(k->cli, "user"), *password = cli_value(k->cli, "password");
+	const char *user = cli_value(k->cli, "user");
 	const char *colon = info != NULL ? strchr(info, ':') : NULL;
+	bool is_above = info != NULL && cli_count(k->cli, "url") > 0;
+	char *address = NULL; /* its password */
 
-	if (user == NULL && info != NULL) {
+	if (info != NULL && (user == NULL || (is_above && cli_count(k->cli, "user") == 0))) {
 		char *raw = xstrndup(info, colon != NULL ? (size_t)(colon - info) : strlen(info));
 
 		k->user = evhttp_uridecode(raw, 0, NULL);
-		k->password = evhttp_uridecode(colon != NULL ? colon + 1 : "", 0, NULL);
+		address = colon != NULL ? evhttp_uridecode(colon + 1, 0, NULL) : NULL;
 		free(raw);
-	}
-	if (k->user == NULL)
+	} else {
 		k->user = xstrdup(user != NULL ? user : "guest");
-	if (password != NULL || k->password == NULL) {
-		free(k->password);
-		k->password = xstrdup(password != NULL ? password : user != NULL ? "" : "guest");
+		address = user == NULL ? xstrdup("guest") : NULL;
 	}
+	if (k->user != NULL)
+		k->password = login_password(k->cli, k->user, address, is_above, rc);
+	free(address);
+	return k->password != NULL;
 }
 
+/* False: *rc, and it was said. */
 static bool
-parse_url(struct talk *k)
+parse_url(struct talk *k, int *rc)
 {
-	const char *url = cli_value(k->cli, "url"), *scheme, *host;
+	const char *given = cli_value(k->cli, "url"), *scheme, *host;
+	char *url = xasprintf("%s%s", strstr(given, "://") == NULL ? "http://" : "", given);
 	size_t n;
 
 	k->uri = evhttp_uri_parse(url);
+	free(url);
 	scheme = k->uri != NULL ? evhttp_uri_get_scheme(k->uri) : NULL;
 	host = k->uri != NULL ? evhttp_uri_get_host(k->uri) : NULL;
 	if (scheme == NULL || host == NULL || *host == '\0' || strcmp(scheme, "http") != 0) {
 		/* it may hold a password: not shown */
-		(void)cli_misuse(k->cli, "--url: an address is http://HOST:PORT");
+		*rc = cli_misuse(k->cli, "--url: an address is http://HOST:PORT");
 		return false;
 	}
 	n = strlen(host);
@@ -99,8 +111,7 @@ parse_url(struct talk *k)
 	k->port = evhttp_uri_get_port(k->uri);
 	if (k->port <= 0)
 		k->port = DEFAULT_PORT;
-	set_login(k);
-	return true;
+	return set_login(k, rc);
 }
 
 static void
@@ -139,6 +150,8 @@ make_request(struct talk *k)
 	    evhttp_add_header(headers, "Connection", "close") < 0 ||
 	    evhttp_add_header(headers, "Authorization", header) < 0)
 		abort();
+	if (k->call->reason != NULL && evhttp_add_header(headers, "X-Reason", k->call->reason) < 0)
+		abort();
 	free(header);
 	free(base64);
 	free(login);
@@ -175,19 +188,37 @@ run(struct talk *k)
 	free(target);
 }
 
+/* The library does not say that a name is not known. NULL: it is. */
+static const char *
+name_error(const char *host)
+{
+	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+	struct addrinfo *list = NULL;
+	int rc = getaddrinfo(host, NULL, &hints, &list);
+
+	if (rc == 0)
+		freeaddrinfo(list);
+	return rc != 0 ? gai_strerror(rc) : NULL;
+}
+
 /* The node could not be asked. */
 static void
 explain_silence(const struct talk *k)
 {
-	if (k->error == (int)EVREQ_HTTP_TIMEOUT)
+	const char *unknown = name_error(k->host);
+
+	if (unknown != NULL)
+		(void)cli_fail(k->cli, "cannot reach %s port %d: %s", k->host, k->port, unknown);
+	else if (k->error == (int)EVREQ_HTTP_TIMEOUT)
 		(void)cli_fail(k->cli, "%s port %d did not answer within %d s", k->host, k->port,
 		    limit_s(k->call));
 	else if (k->error == (int)EVREQ_HTTP_DATA_TOO_LONG)
 		(void)cli_fail(k->cli, "the answer is larger than %d MiB", ANSWER_MAX >> 20);
-	else if (k->error >= 0 && k->call->text.n > HTTP_BODY_MAX)
+	else if (k->error >= 0 && k->call->text.n > BODY_USUAL)
 		(void)cli_fail(k->cli,
-		    "%s port %d did not take all %zu MiB; it takes no more than %d", k->host,
-		    k->port, k->call->text.n >> 20, HTTP_BODY_MAX >> 20);
+		    "%s port %d did not take all %zu MiB; it takes no more than its setting "
+		    "limits.http_body, usually %d MiB",
+		    k->host, k->port, k->call->text.n >> 20, BODY_USUAL >> 20);
 	else if (k->error >= 0)
 		(void)cli_fail(k->cli,
 		    "%s port %d ended the connection without an answer; is it the management port?",
@@ -236,14 +267,18 @@ explain_refusal(const struct talk *k)
 		(void)cli_fail(k->cli, "user '%s' may not do this%s%s", user,
 		    *reason != '\0' ? ": " : "", reason);
 	else if (k->status == 401)
-		(void)cli_fail(k->cli, "the node refused user '%s': %s; give --user and --password",
-		    user, *reason != '\0' ? reason : "not authorized");
+		(void)cli_fail(k->cli,
+		    "the node refused user '%s': %s; see --user and --password-file", user,
+		    *reason != '\0' ? reason : "not authorized");
 	else if (k->status == 404 && call->what != NULL && !is_telling(reason) && makes)
 		(void)cli_fail(k->cli, "%s: something that it needs is not there", call->what);
 	else if (k->status == 404 && call->what != NULL && !is_telling(reason))
 		(void)cli_fail(k->cli, "there is no %s", call->what);
 	else if ((k->status == 400 || k->status == 404) && call->what != NULL && *reason != '\0')
 		(void)cli_fail(k->cli, "%s: %s", call->what, reason);
+	else if (call->what != NULL)
+		(void)cli_fail(k->cli, "%s: the node answered %d%s%s", call->what, k->status,
+		    *reason != '\0' ? ": " : "", reason);
 	else
 		(void)cli_fail(k->cli, "%s %s: the node answered %d%s%s",
 		    method_names[call->method], call->path, k->status, *reason != '\0' ? ": " : "",
@@ -291,7 +326,7 @@ http_client_call(struct cli *c, const struct http_call *call, int *status, json_
 
 	if (has_empty_name(call->path)) {
 		(void)cli_misuse(c, "a name is empty");
-	} else if (parse_url(&k)) {
+	} else if (parse_url(&k, &rc)) {
 		k.base = event_base_new();
 		if (k.base == NULL)
 			abort();
@@ -305,7 +340,10 @@ http_client_call(struct cli *c, const struct http_call *call, int *status, json_
 		*status = k.status;
 	if (rc == CLI_OK && out != NULL)
 		*out = json_incref(k.json);
+	if (rc == CLI_OK && k.note != NULL)
+		(void)cli_fail(c, "note: %s", k.note);
 	json_decref(k.json);
+	free(k.note);
 	if (k.uri != NULL)
 		evhttp_uri_free(k.uri);
 	free(k.host);

@@ -19,6 +19,7 @@ struct http_call {
 	enum http_method method;
 	const char *path;    /* borrowed, encoded: http_path.h */
 	const json_t *body;  /* borrowed, or NULL */
+	const char *reason;  /* borrowed: the header X-Reason, without control characters; NULL: none */
 	struct span text;    /* instead of body: JSON as it is; borrowed */
 	const char *what;    /* borrowed: "queue 'q' in vhost '/'", which a 404 says is missing; NULL: none */
 	int status_too;      /* a status that is an answer as well, such as 404; 0: none */

@@ -310,7 +310,7 @@ cmd_list(struct cli *c)
 		assert(i < KINDS_MAX);
 		verbs[i] = (struct cli_verb){ .name = list_kinds[i].name,
 			.run = has_vhost ? show : show_all,
-			.usage = "",
+			.usage = "[--columns NAME,...]",
 			.options =
 			    has_vhost ? "json columns no-header vhost" : "json columns no-header" };
 	}

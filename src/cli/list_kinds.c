@@ -28,7 +28,8 @@ const struct list_kind list_kinds[] = {
 	    "messages_unacknowledged+,messages_persistent,messages_ram,messages_ready_ram,"
 	    "messages_unacknowledged_ram,messages_paged_out,message_bytes,message_bytes_ready,"
 	    "message_bytes_unacknowledged,message_bytes_persistent,message_bytes_ram,"
-	    "message_bytes_paged_out,memory,head_message_timestamp,consumers,consumer_capacity,"
+	    "message_bytes_paged_out,messages_dlx,message_bytes_dlx,memory,head_message_timestamp,"
+	    "consumers,consumer_capacity,"
 	    "consumer_utilisation,exclusive_consumer_tag,single_active_consumer_tag,idle_since,"
 	    "leader,members,online," OUT_STATS "message_stats.publish+" },
 	{ "exchanges", "/api/exchanges", "/api/exchanges/*",

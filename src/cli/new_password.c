@@ -4,73 +4,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "cli/api.h"
-
-enum { PASSWORD_MAX = 4096 };
-
-/* A line without its end. NULL: there is none, it is too long, or it has a NUL. */
-static char *
-read_line(FILE *in)
-{
-	char *line = xmalloc(PASSWORD_MAX + 1);
-	size_t n = 0;
-	int byte = getc(in);
-	bool fine = byte != EOF;
-
-	for (; byte != EOF && byte != '\n' && fine; byte = getc(in)) {
-		fine = byte != '\0' && n < PASSWORD_MAX;
-		if (fine)
-			line[n++] = (char)byte;
-	}
-	if (!fine) {
-		free(line);
-		return NULL;
-	}
-	if (n > 0 && line[n - 1] == '\r')
-		n--;
-	line[n] = '\0';
-	return line;
-}
-
-/* A line that the terminal does not show. Meanwhile an interrupt is a character that ends the line, so that the
- * terminal is never left as it is then. NULL: nothing was typed, or the interrupt. */
-static char *
-ask(const char *prompt)
-{
-	enum { INTERRUPT = 3 };
-	struct termios shown, hidden;
-	char *line = xmalloc(PASSWORD_MAX + 2);
-	ssize_t n;
-
-	if (tcgetattr(STDIN_FILENO, &shown) != 0) {
-		free(line);
-		return NULL;
-	}
-	hidden = shown;
-	hidden.c_lflag &= ~(tcflag_t)(ECHO | ISIG);
-	hidden.c_cc[VEOL] = INTERRUPT;
-	(void)tcsetattr(STDIN_FILENO, TCSAFLUSH, &hidden);
-	fputs(prompt, stderr);
-	n = read(STDIN_FILENO, line, PASSWORD_MAX + 1);
-	(void)tcsetattr(STDIN_FILENO, TCSAFLUSH, &shown);
-	fputc('\n', stderr);
-	if (n > 0 && line[n - 1] == '\n') {
-		line[n - 1] = '\0';
-		return line;
-	}
-	free(line);
-	return NULL;
-}
+#include "cli/password_input.h"
 
 /* NULL: *rc says how it failed, which was said. */
 static char *
 ask_twice(struct cli *c, int *rc)
 {
-	char *first = ask("New password: "), *second = first != NULL ? ask("Once more: ") : NULL;
+	char *first = password_ask("New password: "),
+	     *second = first != NULL ? password_ask("Once more: ") : NULL;
 
 	if (second != NULL && strcmp(first, second) == 0) {
 		free(second);
@@ -92,7 +37,7 @@ take(struct cli *c, int *rc)
 	if (cli_count(c, "new-password") > 0 && cli_switch(c, "password-stdin")) {
 		*rc = cli_misuse(c, "--new-password and --password-stdin do not go together");
 	} else if (cli_switch(c, "password-stdin")) {
-		line = read_line(stdin);
+		line = password_read(stdin);
 		if (line == NULL)
 			*rc = cli_misuse(c,
 			    "standard input has no line of at most %d bytes with the password",

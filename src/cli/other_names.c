@@ -81,9 +81,10 @@ static const struct other_name {
 	{ "delete_queue", "hermes delete queue NAME" },
 	{ "purge_queue", "hermes purge QUEUE" },
 	{ "quorum_status", "hermes list queues --columns name,type,leader,members,online" },
-	{ "close", OVER_HTTP "DELETE /api/connections/NAME" },
-	{ "close_connection", OVER_HTTP "DELETE /api/connections/NAME" },
-	{ "close_all_connections", OVER_HTTP "DELETE /api/connections/NAME, one by one" },
+	{ "close", "hermes delete connection NAME" },
+	{ "close_connection", "hermes delete connection NAME --reason TEXT" },
+	{ "close_all_connections",
+	    "there is no command for it; 'hermes delete connection NAME' closes one" },
 	{ "close_all_user_connections", OVER_HTTP "DELETE /api/connections/username/USER" },
 	{ "sync_queue", "there are no mirrored queues" },
 	{ "cancel_sync_queue", "there are no mirrored queues" },
@@ -153,7 +154,14 @@ static const struct other_name {
 	{ "rabbitmq_queues", PREFIX },
 	{ "rabbitmq_plugins", NO_PLUGINS },
 	{ "rabbitmq_server", "hermes server" },
-	/* things that are verbs' objects here */
+	/* things that are verbs' objects here, and verbs that stand behind what they are for */
+	{ "add",
+	    "it stands behind what is added: 'hermes user add NAME', 'hermes vhost add NAME'" },
+	{ "create", "'hermes declare' makes queues and exchanges, 'hermes vhost add' and 'hermes "
+	            "user add' the others" },
+	{ "remove", "'hermes delete' deletes queues and exchanges, 'hermes vhost delete' and the "
+	            "like the others" },
+	{ "set", "it stands behind what is set: 'hermes policy set', 'hermes permission set'" },
 	{ "queue", "hermes declare queue NAME" },
 	{ "queues", "hermes list queues" },
 	{ "exchange", "hermes declare exchange NAME" },
@@ -212,7 +220,7 @@ other_option_explain(const char *name)
 	static const struct {
 		const char *name, *text;
 	} options[] = {
-		{ "p", "a virtual host is --vhost NAME, a password is HERMES_PASSWORD in the environment" },
+		{ "p", "a virtual host is --vhost NAME, a password is in --password-file FILE" },
 		{ "V", "a virtual host is --vhost NAME" },
 		{ "H", "a node is --url http://HOST:PORT" },
 		{ "P", "a node is --url http://HOST:PORT" },

@@ -35,10 +35,10 @@ override_problem(const struct cli *c, const struct override *o, const char *err,
 
 	if (cli_count(c, o->option) > 0) {
 		p->file = "command line";
-		problem(p, 0, "--%s%s", o->option, text);
+		problem(p, NOWHERE, "--%s%s", o->option, text);
 	} else {
 		p->file = "environment";
-		problem(p, 0, "%s%s", o->env, text);
+		problem(p, NOWHERE, "%s%s", o->env, text);
 	}
 }
 
@@ -70,11 +70,11 @@ gather(void *arg, struct settings *s, struct problems *p)
 	settings_environment(s, p);
 	for (size_t i = 0; i < COUNT_OF(overrides); i++)
 		apply_override(c, &overrides[i], s, p);
-	if (p->count == 0)
-		settings_finish(s, p);
+	settings_finish(s, p);
 }
 
-/* Declares the topology in a broker that nobody sees, to find what only the broker can refuse. */
+/* Declares the topology in a broker that nobody sees, to find what only the broker can refuse. Where there are mistakes
+ * already, what could be understood is tried. */
 static void
 try_topology(const struct settings *s, struct problems *p)
 {
@@ -82,6 +82,7 @@ try_topology(const struct settings *s, struct problems *p)
 	struct broker *b = broker_new(&s->config, w, 0);
 
 	settings_declare(s, b, p);
+	problems_sort(p);
 	broker_free(&b);
 	wheel_free(&w);
 }
@@ -101,12 +102,16 @@ static void
 say_settings(const struct settings *s)
 {
 	char value[1200];
+	int width = 0;
 
+	for (size_t i = 0; i < cfg_key_count; i++)
+		if ((int)strlen(cfg_keys[i].path) > width)
+			width = (int)strlen(cfg_keys[i].path);
 	for (size_t i = 0; i < cfg_key_count; i++) {
 		if (cfg_keys[i].flags & CFG_LATER)
 			continue;
 		config_show(&s->config, &cfg_keys[i], value, sizeof value);
-		printf("%-26s %s\n", cfg_keys[i].path, value);
+		printf("%-*s %s\n", width, cfg_keys[i].path, value);
 	}
 	printf("%s: fine\n", s->file != NULL ? s->file : "no settings file");
 }
@@ -119,7 +124,7 @@ cmd_server(struct cli *c)
 	int status;
 
 	gather(c, &s, &p);
-	if (p.count == 0 && cli_switch(c, "check"))
+	if (cli_switch(c, "check"))
 		try_topology(&s, &p);
 	if (p.count > 0) {
 		status = say_problems(c, &p);

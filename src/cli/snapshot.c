@@ -44,6 +44,7 @@ cmd_snapshot(struct cli *c)
 		    &(struct http_call){ .method = HTTP_POST,
 		        .path = "/api/hermes/snapshot",
 		        .body = body,
+		        .what = "cannot make it",
 		        .limit_s = HTTP_PATIENT_S },
 		    NULL, NULL);
 		if (rc == CLI_OK)

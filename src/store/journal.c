@@ -91,7 +91,17 @@ journal_add_file(struct journal *j, uint32_t number, uint64_t size)
 	atomic_init(&f->slot, NO_SLOT);
 	j->file[j->files++] = f;
 	j->files_bytes += size;
+	j->needed_bytes += size;
 	return f;
+}
+
+void
+journal_set_file_size(struct journal *j, struct jfile *f, uint64_t size)
+{
+	assert(f->number >= j->oldest);
+	j->files_bytes += size - f->size;
+	j->needed_bytes += size - f->size;
+	f->size = size;
 }
 
 /* ---- buffers ---- */
@@ -214,11 +224,12 @@ begin_file(struct journal *j, uint64_t n)
 }
 
 void
-journal_begin(struct journal *j, uint32_t number, uint64_t previous_end)
+journal_begin(struct journal *j, uint32_t number, uint64_t size, uint64_t previous_end)
 {
-	struct jfile *f = journal_add_file(j, number, j->cfg.file_size);
+	struct jfile *f = journal_add_file(j, number, size);
 
 	f->previous_end = previous_end;
+	j->run_began = number;
 	j->end = lsn_of(number, FILE_HEADER);
 	chunk_open(j, 0);
 	j->open->need = SYNC_NOW;
@@ -479,8 +490,11 @@ journal_set_oldest(struct journal *j, uint32_t number)
 	assert(number <= journal_current(j));
 	if (number <= j->oldest)
 		return;
-	for (uint32_t i = 0; i < j->files && j->file[i]->number < number; i++)
+	for (uint32_t i = 0; i < j->files && j->file[i]->number < number; i++) {
 		assert(j->file[i]->live == 0);
+		if (j->file[i]->number >= j->oldest)
+			j->needed_bytes -= j->file[i]->size;
+	}
 	j->oldest = number;
 }
 
@@ -488,6 +502,18 @@ uint32_t
 journal_files(const struct journal *j)
 {
 	return j->files + slots_spares((struct journal *)(uintptr_t)j) + (j->slot_job != NULL);
+}
+
+uint64_t
+journal_file_size(const struct journal *j)
+{
+	return j->cfg.file_size;
+}
+
+uint64_t
+journal_needed_bytes(const struct journal *j)
+{
+	return j->needed_bytes;
 }
 
 bool

@@ -23,7 +23,7 @@
 struct journal;
 
 struct journal_config {
-	uint64_t file_size;	/* of a new file, header included */
+	uint64_t file_size;	/* of a new file, header included; the first one of a start may be smaller */
 	uint64_t max;		/* bytes of all files; beyond it journal_is_full() */
 	bool threads;		/* false: tests call journal_step() */
 };
@@ -85,7 +85,10 @@ uint32_t journal_current(const struct journal *j);	/* number of the file that is
 bool journal_file(const struct journal *j, uint32_t number, struct journal_file_info *out);
 void journal_set_oldest(struct journal *j, uint32_t number);	/* files below are given up */
 uint32_t journal_files(const struct journal *j);		/* in use or not yet recycled, spares included */
+uint64_t journal_file_size(const struct journal *j);		/* of a new file */
+uint64_t journal_needed_bytes(const struct journal *j);		/* sizes of the files from the oldest needed one on */
 bool journal_is_full(const struct journal *j);		/* over max: publishers have to wait */
+void journal_trim(struct journal *j);				/* spares beyond those wanted are removed */
 /* Snapshot: while held, no slot is recycled. Counted. */
 void journal_hold_slots(struct journal *j);
 void journal_release_slots(struct journal *j);

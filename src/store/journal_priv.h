@@ -100,8 +100,10 @@ struct journal {
 
 	struct jfile **file; /* owned, ascending; the last is appended to */
 	uint32_t files, files_cap;
-	uint64_t files_bytes;
+	uint64_t files_bytes;  /* of all of them */
+	uint64_t needed_bytes; /* of those that are not given up */
 	uint32_t oldest, oldest_announced;
+	uint32_t run_began; /* number of the file that the start made */
 	uint64_t next_id, clock_ms; /* of the last hand-over */
 
 	uint64_t written, durable, durable_through; /* as last taken */
@@ -164,7 +166,8 @@ chunks_move(struct chunks *to, struct chunks *from)
 /* ---- journal.c ---- */
 struct jfile *journal_add_file(struct journal *j, uint32_t number, uint64_t size);
 /* A file with nothing but OPEN and CHUNK in it: what a start begins. */
-void journal_begin(struct journal *j, uint32_t number, uint64_t previous_end);
+void journal_begin(struct journal *j, uint32_t number, uint64_t size, uint64_t previous_end);
+void journal_set_file_size(struct journal *j, struct jfile *f, uint64_t size); /* of one that is needed */
 
 /* ---- journal_writer.c ---- */
 enum writer_result { WRITER_IDLE, WRITER_DONE, WRITER_BLOCKED };

@@ -2,7 +2,10 @@
  * The start: what journal_find.c found is made durable and replayed, then a new file is begun (STORE: recovery).
  *
  * What is no record below the end is damage: reported, a copy set aside, passed over. Nothing on disk changes its content
- * before the new file is synced; so a cut anywhere repeats it all. */
+ * before the new file is synced; so a cut anywhere repeats it all.
+ *
+ * No file of an earlier run is appended to, so a start makes one more. That it costs no more disk than what is in it, the
+ * new one is small where no spare is there, and room that the earlier ones never used is given back. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -17,7 +20,9 @@
 enum {
 	ASIDE_FILES = 16,
 	ASIDE_BYTES = 1 << 20, /* of one damaged place */
-	COPY = 256 << 10
+	COPY = 256 << 10,
+	FIRST_SHARE = 8, /* of a file: the first one of a start */
+	REST_SHARE = 16  /* of a file: room that is given back, at least */
 };
 
 /* The table of files, before anything is held in them. */
@@ -41,6 +46,8 @@ fill_table(struct recovery *v)
 		j->oldest = j->file[0]->number;
 	if (j->oldest > v->found[v->last].number)
 		j->oldest = v->found[v->last].number;
+	for (uint32_t i = 0; i < j->files && j->file[i]->number < j->oldest; i++)
+		j->needed_bytes -= j->file[i]->size;
 	j->oldest_announced = j->oldest;
 }
 
@@ -202,6 +209,16 @@ sort_out_spares(struct recovery *v)
 	}
 }
 
+static uint64_t
+first_size(struct journal *j)
+{
+	uint64_t size = j->cfg.file_size / FIRST_SHARE & ~(uint64_t)4095;
+
+	if (slots_spares(j) > 0)
+		return j->cfg.file_size;
+	return size > FILE_MIN ? size : FILE_MIN;
+}
+
 /* On a disk that is nearly full a smaller file will do. */
 static int
 begin(struct recovery *v)
@@ -214,16 +231,14 @@ begin(struct recovery *v)
 	j->w.written = j->w.durable = end;
 	atomic_store(&j->now_written, end);
 	atomic_store(&j->now_durable, end);
-	journal_begin(j, v->highest + 1, end);
+	journal_begin(j, v->highest + 1, first_size(j), end);
 	f = j->file[j->files - 1];
 	if (x == NULL)
 		j->oldest = j->oldest_announced = f->number;
 	journal_hand_over(j, v->report->next_id, v->report->clock_ms);
-	while (writer_step(j, false) == WRITER_BLOCKED && f->size > FILE_MIN) {
-		j->files_bytes -= f->size;
-		f->size = f->size / 2 >= FILE_MIN ? f->size / 2 & ~(uint64_t)4095 : FILE_MIN;
-		j->files_bytes += f->size;
-	}
+	while (writer_step(j, false) == WRITER_BLOCKED && f->size > FILE_MIN)
+		journal_set_file_size(
+		    j, f, f->size / 2 >= FILE_MIN ? f->size / 2 & ~(uint64_t)4095 : FILE_MIN);
 	if (journal_failed(j) != 0)
 		return recovery_refuse(v, journal_failed(j), "cannot write the journal: %s",
 		    strerror(-journal_failed(j)));
@@ -231,6 +246,46 @@ begin(struct recovery *v)
 		return recovery_refuse(v, j->w.shortage, "cannot begin a file of the journal: %s",
 		    strerror(-j->w.shortage));
 	return 0;
+}
+
+static int
+cut(struct journal *j, struct jfile *f, uint64_t size)
+{
+	struct disk_file *d;
+	char name[JOURNAL_NAME];
+	int r;
+
+	slot_name(atomic_load(&f->slot), name);
+	r = j->disk->ops->open(j->disk, name, DISK_WRITE, &d);
+	if (r != 0)
+		return r;
+	r = j->disk->ops->resize(d, size);
+	j->disk->ops->close(d);
+	return r;
+}
+
+/* What lies behind the end of a file is void, now that the next one says so, and is synced: a start that finds it cut or
+ * not finds the same. Where something is damaged all stays as it is. */
+static void
+cut_files(struct recovery *v)
+{
+	struct journal *j = v->j;
+	uint64_t size;
+	int r = 0;
+
+	for (uint32_t i = 0; i + 1 < j->files && v->report->damaged == 0 && r == 0; i++) {
+		struct jfile *f = j->file[i];
+
+		size = (f->end + 4095) & ~(uint64_t)4095;
+		if (f->number < j->oldest || f->size < size + j->cfg.file_size / REST_SHARE)
+			continue;
+		r = cut(j, f, size);
+		if (r == 0)
+			journal_set_file_size(j, f, size);
+		else
+			log_warning("journal/%08u cannot be cut to what is in it: %s",
+			    atomic_load(&f->slot), strerror(-r));
+	}
 }
 
 static void
@@ -276,6 +331,8 @@ journal_recover(struct journal *j, journal_replay_fn *replay, void *arg,
 		sort_out_spares(&v);
 		r = begin(&v);
 	}
+	if (r == 0)
+		cut_files(&v);
 	free(v.found);
 	if (r != 0)
 		return r;

@@ -4,7 +4,7 @@
  *
  * Spares are made ahead by a worker: allocated, filled with zeros (a sync of blocks that were written before is faster),
  * synced. A slot whose file was given up becomes a spare when there are too few, and is removed otherwise. One job at a
- * time. The first spares are made when the current file has been used a little: not during the start. */
+ * time. No spare is made before the first file of a run was used a little: a node that writes hardly anything needs none. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 enum {
 	ZEROS = 256 << 10,
 	SYNC_EVERY = 4 << 20, /* bytes of zeros: others' syncs do not wait for 32 MiB of them */
-	USED_SHARE = 16       /* of the current file, before spares are made */
+	USED_SHARE = 16 /* of a file; so much of the first one is used before spares are made */
 };
 
 struct slot_job {
@@ -260,6 +260,27 @@ recycle(struct journal *j)
 	memmove(j->file, j->file + n, j->files * sizeof(struct jfile *));
 }
 
+void
+journal_trim(struct journal *j)
+{
+	uint32_t slot;
+
+	while (slots_spares(j) > SPARES_WANTED && (slot = slots_take(j)) != NO_SLOT)
+		slots_doom(j, slot);
+	if (j->doomed_n > 0)
+		slots_poll(j);
+}
+
+/* Of the file that the start made, which may be smaller than others. */
+static bool
+is_used_a_little(const struct journal *j)
+{
+	const struct jfile *f = j->file[j->files - 1];
+	uint64_t a_little = j->cfg.file_size / USED_SHARE, half = f->size / 2;
+
+	return f->number != j->run_began || lsn_at(j->end) >= (a_little < half ? a_little : half);
+}
+
 static bool
 wants_spare(struct journal *j)
 {
@@ -267,7 +288,8 @@ wants_spare(struct journal *j)
 		j->spares_short = false;
 		return false;
 	}
-	if (j->files == 1 && lsn_at(j->end) < j->cfg.file_size / USED_SHARE)
+	/* Once one was short it is tried until it succeeds: publishers wait for that. */
+	if (!j->spares_short && !is_used_a_little(j))
 		return false;
 	return !j->spares_short || atomic_exchange(&j->retry, false);
 }

@@ -135,7 +135,7 @@ write_id(struct store *s, char err[STORE_ERROR])
 /* ---- the journal ---- */
 
 static uint64_t
-journal_file_size(const struct store *s)
+wanted_file_size(const struct store *s)
 {
 	uint64_t total = 0, available = 0, size = s->cfg.journal_file_size;
 
@@ -167,7 +167,7 @@ static int
 replay_journal(struct store *s, struct journal_report *jr, char err[STORE_ERROR])
 {
 	struct journal_config c = {
-		.file_size = journal_file_size(s),
+		.file_size = wanted_file_size(s),
 		.max = s->cfg.journal_max,
 		.threads = s->cfg.threads,
 	};

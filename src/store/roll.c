@@ -10,10 +10,8 @@
  * If something does all the same, its record can be read no more: damage. Then all lanes are gone through (this is
  * the only time) and what they hold of F is appended again from memory; objects whose state nobody has are let go of.
  *
- * How much is moved: as many bytes as others appended since, twice as many near the journal's bound; a trickle when
- * nobody appends and far too many files are there; without that bound once the journal is full; never more in all
- * than others appended in all + the journal's length. When nothing may be moved, the roll waits; it holds nobody up
- * but the journal, which grows to its bound and then holds publishers. */
+ * How much may be moved says roll_pace.c. When nothing may be moved, the roll waits; it holds nobody up but the
+ * journal, which grows to its bound and then holds publishers. */
 #include "store/roll_priv.h"
 
 #include <errno.h>
@@ -25,133 +23,9 @@
 #include "base/mem.h"
 
 enum {
-	SLICE_BYTES = 256 << 10, /* moved a turn */
-	SLICE_WORK = 2000,       /* look-ups a turn, of some hundred ns each */
-	WORK_A_RECORD = 3,       /* and so many more for each record that was appended since */
-	SLICE_WORK_MAX = 16000,
 	LIMIT_MIN = 4 << 10, /* ROLL_LIMIT while the journal is full */
-	TRICKLE = 1 << 20,   /* bytes a second */
-	RETRY_MS = 1000,
-	LOOK_MS = 100,
-	FILES_BESIDE =
-	    3, /* allowed beside twice what lives: two spares, and the one that is appended to */
-	FILES_MIN = 5,
-	FILES_IDLE =
-	    2, /* so many more than allowed: then something is moved even if nothing is published */
-	SPARES = 2 /* of the journal */
+	RETRY_MS = 1000
 };
-
-/* ---- how much ---- */
-
-/* One that holds a long record may be longer. */
-static uint64_t
-file_size(const struct store *s)
-{
-	struct journal_file_info first = { 0 }, last = { 0 };
-
-	(void)journal_file(s->journal, journal_oldest(s->journal), &first);
-	(void)journal_file(s->journal, journal_current(s->journal), &last);
-	return first.size < last.size ? first.size : last.size;
-}
-
-/* Files that are needed. Those that wait to be used again do not count. */
-static uint64_t
-files_needed(const struct store *s)
-{
-	return (uint64_t)journal_current(s->journal) - journal_oldest(s->journal) + 1;
-}
-
-/* What lives in the journal, about: of each file as many bytes as its holds times the size of a message in memory,
- * but not more than it has. (What lanes have in memory, summed, would count a message once for each queue.) */
-static uint64_t
-live_bytes(const struct store *s)
-{
-	uint64_t messages = s->journal_live.messages, average = ROLL_ENTRY_COST, sum = 0;
-	uint32_t last = journal_current(s->journal);
-	struct journal_file_info i;
-
-	if (messages > 0)
-		average += s->stats.journal_live_bytes / messages;
-	for (uint32_t n = journal_oldest(s->journal); n <= last; n++) {
-		if (!journal_file(s->journal, n, &i))
-			continue;
-		sum += i.live < i.end / average ? i.live * average : i.end;
-	}
-	return sum + s->journal_live.object_bytes + s->stats.window_keys * sizeof(struct op_key);
-}
-
-/* Files that may be there before the oldest one has to go. Looked at again when there is one more, or after a while. */
-static uint64_t
-files_allowed(struct roll *r)
-{
-	struct store *s = r->store;
-	uint64_t most;
-
-	if (r->allowed_at == journal_current(s->journal) && s->now_ms < r->allowed_ms)
-		return r->allowed;
-	most = 2 * live_bytes(s) / file_size(s) + FILES_BESIDE;
-	r->allowed = most > FILES_MIN ? most : FILES_MIN;
-	r->allowed_at = journal_current(s->journal);
-	r->allowed_ms = s->now_ms + LOOK_MS;
-	return r->allowed;
-}
-
-static void
-gain_budget(struct roll *r)
-{
-	struct store *s = r->store;
-	uint64_t ms = s->now_ms > r->looked_ms ? s->now_ms - r->looked_ms : 0;
-	uint64_t published, size = file_size(s);
-	struct journal_stats js;
-
-	journal_stats(s->journal, &js);
-	published = js.bytes > s->stats.moved_bytes ? js.bytes - s->stats.moved_bytes : 0;
-	if (published > r->published) {
-		r->budget += published - r->published;
-		if (files_needed(s) * size > s->cfg.journal_max / 4 * 3)
-			r->budget += published - r->published;
-		r->published = published;
-	}
-	if (files_needed(s) > files_allowed(r) + FILES_IDLE)
-		r->budget += (ms > 1000 ? 1000 : ms) * TRICKLE / 1000;
-	if (r->budget > size || journal_is_full(s->journal))
-		r->budget = size;
-	r->looked_ms = s->now_ms;
-	r->most_work = SLICE_WORK + WORK_A_RECORD * (js.records - r->records);
-	if (r->most_work > SLICE_WORK_MAX)
-		r->most_work = SLICE_WORK_MAX;
-	r->records = js.records;
-}
-
-/* May n bytes be moved now? A record that is larger than all bounds may once nothing else was moved in this slice. */
-bool
-roll_may_move(const struct roll *r, uint64_t n)
-{
-	const struct store *s = r->store;
-	uint64_t length = files_needed(s) * file_size(s);
-
-	if (s->stats.moved_bytes + n > r->published + length)
-		return false;
-	if (r->moved > 0 && r->moved + n > SLICE_BYTES)
-		return false;
-	return n <= r->budget || (r->moved == 0 && r->budget >= file_size(s));
-}
-
-void
-roll_count_moved(struct roll *r, uint64_t payload)
-{
-	uint64_t n = record_size(payload);
-
-	r->store->stats.moved_bytes += n;
-	r->moved += n;
-	r->budget -= n < r->budget ? n : r->budget;
-}
-
-bool
-roll_slice_is_over(const struct roll *r)
-{
-	return r->work >= r->most_work || r->moved >= SLICE_BYTES;
-}
 
 /* ---- reading ---- */
 
@@ -249,11 +123,10 @@ static bool
 begin_file(struct roll *r)
 {
 	struct store *s = r->store;
-	uint64_t files = files_needed(s) + SPARES;
 	bool full = journal_is_full(s->journal);
 	struct journal_file_info i;
 
-	if (!full && (files < FILES_MIN || files < files_allowed(r)))
+	if (!roll_is_due(r))
 		return false;
 	if (!journal_file(s->journal, journal_oldest(s->journal), &i) || !i.is_closed)
 		return false;
@@ -355,6 +228,7 @@ roll_new(struct store *s)
 	r->store = s;
 	r->limit = ROLL_LIMIT;
 	r->looked_ms = s->now_ms;
+	r->quiet_ms = s->now_ms + ROLL_QUIET_MS;
 	for (unsigned i = 0; i < ROLL_BUCKETS; i++)
 		TAILQ_INIT(&r->bucket[i]);
 	TAILQ_INIT(&r->running);
@@ -370,9 +244,10 @@ roll_turn(struct store *s)
 		r = s->roll = roll_new(s);
 	r->work = r->moved = 0;
 	give_up_files(r);
-	if (r->phase == IDLE && files_needed(s) == 1)
+	roll_listen(r);
+	if (r->phase == IDLE && journal_oldest(s->journal) == journal_current(s->journal))
 		return false;
-	gain_budget(r);
+	roll_gain(r);
 	while (step(r) && !roll_slice_is_over(r))
 		continue;
 	give_up_files(r);

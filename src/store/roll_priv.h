@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Private to the roll: roll.c (which file, how much, in which order), roll_read.c (the worker that reads it),
- * roll_move.c (what becomes of its records), roll_spill.c (lanes that are spilled instead). */
+ * Private to the roll: roll.c (which file, in which order), roll_pace.c (when, how much), roll_read.c (the worker that
+ * reads it), roll_move.c (what becomes of its records), roll_spill.c (lanes that are spilled instead). */
 #ifndef STORE_ROLL_PRIV_H
 #define STORE_ROLL_PRIV_H
 
@@ -9,6 +9,8 @@
 enum {
 	ROLL_LIMIT = 64 << 10, /* lanes with more in memory are spilled */
 	ROLL_ENTRY_COST = 100, /* bytes of a message's record beside its body, about */
+	ROLL_SPARES = 2,       /* of the journal */
+	ROLL_QUIET_MS = 1000,  /* so long little was appended: it is quiet */
 	ROLL_BUCKETS = 16
 };
 
@@ -65,14 +67,19 @@ struct roll {
 
 	uint64_t published; /* bytes that others appended, when looked at last */
 	uint64_t looked_ms;
-	uint64_t allowed, allowed_ms; /* files_allowed(), and until when it holds */
+	uint64_t allowed, allowed_ms; /* bytes_allowed(), and until when it holds */
 	uint32_t allowed_at;          /* while this is the current file */
+	uint64_t heard, quiet_ms;     /* the same at the last look whether it is quiet; the next one */
+	bool is_quiet;
 	uint64_t budget;      /* bytes that may be moved */
 	uint64_t records;     /* the same in records */
 	uint64_t work, most_work, moved; /* in this slice */
 };
 
-/* ---- roll.c ---- */
+/* ---- roll_pace.c ---- */
+bool roll_is_due(struct roll *r); /* does the oldest file have to go? */
+void roll_listen(struct roll *r); /* is it quiet? Each turn */
+void roll_gain(struct roll *r);   /* what this slice may do */
 bool roll_may_move(const struct roll *r, uint64_t n); /* so many bytes, now */
 void roll_count_moved(struct roll *r, uint64_t payload);
 bool roll_slice_is_over(const struct roll *r);

@@ -28,7 +28,7 @@ class Worker:
         with open(self.log, "w") as log:
             self.process = subprocess.Popen(
                 [PYTHON, "-m", "celery", "-A", "celery_tasks", "worker", "-n", name + "@test", "-l", "info"] + list(options),
-                env=env, cwd=HERE / "python", stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                env=dict(env, PYTHONFAULTHANDLER="1"), cwd=HERE / "python", stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def await_ready(self):
         def ready():
@@ -41,7 +41,12 @@ class Worker:
     def end(self, sig=signal.SIGTERM):
         """What Celery calls a warm shutdown; the exit status."""
         self.process.send_signal(sig)
-        return self.process.wait(WAIT)
+        try:
+            return self.process.wait(2 * WAIT)
+        except subprocess.TimeoutExpired:
+            self.process.send_signal(signal.SIGABRT)    # where it stands goes into its log
+            self.process.wait(WAIT)
+            raise AssertionError("the worker does not end:\n" + self.log.read_text()) from None
 
     def kill(self):
         if self.process.poll() is None:

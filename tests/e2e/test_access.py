@@ -310,7 +310,7 @@ def test_frames_that_do_not_wait_for_the_login(node):
     conn.start()
     conn.start_ok("app", "wrong too")
     with pytest.raises(wire.ConnectionClosed) as refusal:
-        conn.await_tune()
+        conn.await_tune(20 * SLOW)      # the others' passwords are hashed before
     assert refusal.value.code == 403
     this.raw("app", "s3cret").close()
 

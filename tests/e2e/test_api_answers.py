@@ -3,8 +3,10 @@
 import base64
 import http.client
 import json
+import socket
 import urllib.parse
 
+import pika
 import pytest
 
 from api import Api
@@ -15,7 +17,9 @@ from node import Node
 def api(tmp_path_factory):
     this = Node(tmp_path_factory.mktemp("answers")).start()
     try:
-        yield Api(this)
+        this_api = Api(this)
+        this_api.amqp_port = this.port
+        yield this_api
         this.stop()
     finally:
         this.kill()
@@ -124,3 +128,70 @@ def test_policies_in_short(api, vhost):
     for component in ("policy", "operator_policy"):
         answer = api("PUT", "parameters/%s/%s/p" % (component, vhost), 400, body={"value": {}})
         assert answer["reason"] == "policies may not be set using this method"
+
+
+def test_objects_that_rabbitmqctl_writes_as_pairs(api, vhost):
+    row = {"vhost": vhost, "component": "vhost-limits", "name": "limits"}
+    api("POST", "definitions", 204, body={"parameters": [dict(row, value=[["max-connections", 10], ["max-queues", 50]])]})
+    assert limits(api, vhost) == {"max-connections": 10, "max-queues": 50}
+    for wrong in ([["max-queues"]], ["max-queues"], [[5, 5]], [["max-queues", 5], 5], [["max-queues", "x"]]):
+        api("POST", "definitions", 400, body={"parameters": [dict(row, value=wrong)]})
+    assert limits(api, vhost) == {"max-connections": 10, "max-queues": 50}
+    value = {"pattern": "", "apply-to": "queues", "priority": 0}
+    row = {"vhost": vhost, "component": "operator_policy", "name": "op"}
+    for wrong in ([], [["no-such-key", 1]], [["max-length"]], [["max-length", [["a", 1]]]]):
+        api("POST", "definitions", 400, body={"parameters": [dict(row, value=dict(value, definition=wrong))]})
+    pairs = [["max-length-bytes", 1000000], ["message-ttl", 5]]
+    api("POST", "definitions", 204, body={"parameters": [dict(row, value=dict(value, definition=pairs))]})
+    assert api.get("operator-policies/%s/op?columns=definition" % vhost) == {"definition": dict(pairs)}
+
+
+def own_address():
+    """One of this machine that is not on loopback; None: it has no network."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        try:
+            s.connect(("192.0.2.1", 9))     # sends nothing
+        except OSError:
+            return None
+        return s.getsockname()[0]
+
+
+def test_guest_from_another_address(api):
+    """Only who knows the password is told why it does not help."""
+    host = own_address()
+    if host is None:
+        return
+    base = "http://%s:%d/api/" % (host, urllib.parse.urlsplit(api.base).port)
+    local = {"error": "not_authorised", "reason": "User can only log in via localhost"}
+    for _ in range(2):
+        answer = api.session.get(base + "whoami", timeout=30)
+        assert (answer.status_code, answer.json()) == (401, local) and "www-authenticate" not in answer.headers
+        answer = api.session.post(base + "login", data={"username": "guest", "password": "guest"}, timeout=30)
+        assert (answer.status_code, answer.json()) == (401, local)
+        answer = api.session.get(base + "whoami", auth=("guest", "other"), timeout=30)
+        assert (answer.status_code, answer.json()["reason"]) == (401, "Login failed") and "www-authenticate" in answer.headers
+
+
+def test_declarations_and_queues_that_they_made(api):
+    """Who declares again and again makes few queues, and is seen all the same."""
+    names = ("queue_declared", "queue_created", "queue_deleted")
+
+    def churn():
+        rates = api.get("overview?columns=churn_rates")["churn_rates"]
+        return [rates[name] for name in names]
+
+    before = churn()
+    host = urllib.parse.urlsplit(api.base).hostname
+    conn = pika.BlockingConnection(pika.ConnectionParameters(host, api.amqp_port))
+    chan = conn.channel()
+    for _ in range(5):
+        chan.queue_declare("again")
+    chan.queue_declare("again", passive=True)
+    chan.queue_declare("", exclusive=True)
+    for wrong in ({"queue": "again", "durable": True}, {"queue": "missing", "passive": True}):
+        with pytest.raises(pika.exceptions.ChannelClosedByBroker):
+            conn.channel().queue_declare(**wrong)
+    api("PUT", "queues/%2F/again", 204, body={"durable": False})
+    chan.queue_delete("again")
+    conn.close()
+    assert [now - then for now, then in zip(churn(), before)] == [8, 2, 2]

@@ -243,7 +243,7 @@ def test_a_delayed_message_goes_out_once(node):
     for queue in ("a", "b"):
         api("PUT", "queues/%2F/" + queue, 201, body={})
         api("POST", "bindings/%2F/e/later/q/" + queue, 201, body={})
-    assert api("POST", "exchanges/%2F/later/publish", body=message("k", "x", headers={"x-delay": 100})) == {"routed": True}
+    assert api("POST", "exchanges/%2F/later/publish", body=message("k", "x", headers={"x-delay": 500 * SLOW})) == {"routed": True}
     stats = api.get("exchanges/%2F/later")["message_stats"]
     assert (stats["publish_in"], stats["publish_out"]) == (1, 0)
     wait_for(lambda: api.get("queues/%2F/b")["messages"] == 1, 5, "the delayed message")

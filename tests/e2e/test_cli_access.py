@@ -141,7 +141,7 @@ def test_values_of_a_definition_have_types(cli):
 
 @pytest.mark.parametrize("words, said", [
     (["policy", "lsit"], "there is no 'lsit'; nearest: 'list'"),
-    (["user", "frobnicate"], "there is no 'frobnicate'; 'hermes help user' shows all"),
+    (["user", "frobnicate"], "there is no 'frobnicate'; there is add, set, passwd, delete, list"),
     (["list", "queue"], "there is no 'queue'; nearest: 'queues'"),
     (["list"], "something is missing"),
     (["user", "add"], "something is missing; usage: hermes user add NAME"),
@@ -207,7 +207,7 @@ def test_import_reports_each_object(broker, cli, tmp_path):
 
 @pytest.mark.parametrize("text, said", [
     ("{\n\n oops", "definitions.json:3: "), ("[]", "holds no JSON object"), (None, "cannot read "),
-    ('{"queues": [%s]}' % (" " * (21 << 20)), "it takes no more than 20")], ids=lambda v: str(v)[:20])
+    ('{"queues": [%s]}' % (" " * (21 << 20)), "limits.http_body, usually 20 MiB")], ids=lambda v: str(v)[:20])
 def test_import_of_what_is_no_definitions(cli, tmp_path, text, said):
     file = tmp_path / "definitions.json"
     if text is not None:

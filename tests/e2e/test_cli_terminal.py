@@ -1,7 +1,9 @@
-"""What others wrote does not speak to the terminal; what goes to a pipe is as it was."""
+"""What others wrote does not speak to the terminal; what goes to a pipe is as it was; the other end may close it."""
 # SPDX-License-Identifier: Apache-2.0
+import contextlib
 import http.server
 import json
+import signal
 import subprocess
 import threading
 
@@ -65,15 +67,12 @@ def test_a_body_in_a_pipe_is_as_it_was(broker, message):
     assert done.stdout == body + b"\n"
 
 
-def test_status_of_a_node_that_says_anything(broker):
-    overview = Api(broker).get("overview")
-    overview["node"] = overview["product_name"] = EVIL
-    overview["hermes"].update(healthy=False, problem=EVIL, alarms=[{"kind": EVIL}])
-    overview["listeners"] = [{"protocol": EVIL, "ip_address": "a\0b", "port": 1}]
-
+@contextlib.contextmanager
+def answering(doc):
+    """Something that answers each request with this; its address."""
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
-            body = json.dumps(overview).encode()
+            body = json.dumps(doc).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -83,13 +82,49 @@ def test_status_of_a_node_that_says_anything(broker):
             pass
 
     with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        url = "http://127.0.0.1:%d" % server.server_address[1]
+        threading.Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
+        yield "http://127.0.0.1:%d" % server.server_address[1]
+        server.shutdown()
+
+
+def test_status_of_a_node_that_says_anything(broker):
+    overview = Api(broker).get("overview")
+    overview["node"] = overview["product_name"] = EVIL
+    overview["hermes"].update(healthy=False, problem=EVIL, alarms=[{"kind": EVIL}])
+    overview["listeners"] = [{"protocol": EVIL, "ip_address": "a\0b", "port": 1}]
+
+    with answering(overview) as url:
         done = hermes("status", "--url", url)
         assert at_terminal(broker, ["status", "--json", "--url", url])[1].isascii()
-        server.shutdown()
     assert done.returncode == 1
     for bad in "\x1b", "\x07", "\x9b", "\u202e", "\r", "\0":
         assert bad not in done.stdout
     assert done.stdout.startswith("node         \\x1b[31mred\\x1b]0;title\\x07 \\u009b2J \\u202e\\x0d\\x0a\\x09tab ü 中 \\x1b, not healthy")
     assert "\\x1b[31mred" in done.stdout.split("\nalarms")[1] and "a\\x00b 1" in done.stdout
+
+
+@pytest.mark.parametrize("command", ["list users | head -1", "list users --json | head -1", "list users | true"])
+def test_a_reader_that_has_enough(command):
+    """The output is longer than a pipe, and there is no word about it."""
+    with answering([{"name": "user-%d" % n, "tags": []} for n in range(20000)]) as url:
+        done = subprocess.run(["bash", "-c", "set -o pipefail; %s %s" % (BINARY, command)], capture_output=True, text=True,
+                              env=clean_env({"HERMES_URL": url}), timeout=30 * SLOW)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
+    assert len(done.stdout.splitlines()) == (0 if command.endswith("true") else 1)
+
+
+def test_a_reader_that_has_enough_of_messages(broker, message):
+    for _ in range(20):
+        message(b"x" * 10000)
+    done = subprocess.run(["bash", "-c", "%s get terminal --count 20 | head -c 5" % BINARY], capture_output=True, text=True,
+                          env=clean_env({"HERMES_AMQP": broker.amqp_url}), timeout=30 * SLOW)
+    assert (done.stdout, done.stderr) == ("xxxxx", "")
+
+
+@pytest.mark.parametrize("words", [["list", "users"], ["list", "users", "--json"], ["help"], ["export"]])
+def test_a_full_disk(words):
+    """Also where it is full before the end."""
+    with answering([{"name": "user-%d" % n, "tags": []} for n in range(2000)]) as url, open("/dev/full", "w") as full:
+        done = subprocess.run([str(BINARY), *words], stdout=full, stderr=subprocess.PIPE, text=True,
+                              env=clean_env({"HERMES_URL": url}), timeout=30 * SLOW)
+    assert done.returncode == 1 and done.stderr.startswith("hermes %s: cannot write the output: " % words[0])

@@ -4,9 +4,10 @@ import json
 import os
 import stat
 
+import pika
 import pytest
 
-from node import wait_for
+from node import SLOW, wait_for
 from shell import broker, cli, rows      # noqa: F401 (fixtures)
 
 ODD = "a/b?c#d e+f%2F&*ä中"        # a name that has to be encoded in a path
@@ -106,7 +107,10 @@ def test_what_is_connected(broker, cli):
     assert row["channel_details.name"] == name + " (1)"
     ((row,)) = json.loads(cli("list", "consumers", "--json", "--columns", "queue.name,active"))
     assert row == {"queue": {"name": "connected"}, "active": True}
-    conn.close()
+    assert cli("delete", "connection", name, "--reason", "upgrade ü") == "closed connection '%s'\n" % name
+    with pytest.raises(pika.exceptions.ConnectionClosedByBroker, match="upgrade ü"):
+        conn.process_data_events(10 * SLOW)
+    assert cli("delete", "connection", name, status=1) == "hermes delete: there is no connection '%s'\n" % name
     for what in ("connections", "channels", "consumers"):
         assert rows(cli("list", what)) == []
 
@@ -137,6 +141,8 @@ def test_vhosts_part_what_is_listed(cli):
     (["declare", "queue", "q", "-a", "=5"], "it is --argument NAME=VALUE"),
     (["declare", "queue", "q", "--arguments", "5"], "--arguments is not JSON"),
     (["declare", "exchange", "x", "--type", b"\xff"], "--type is not UTF-8"),
+    (["delete", "connection", "x", "--reason", "a\nX-Other: b"], "--reason: it is one line of text"),
+    (["delete", "queue", "x", "--reason", "a"], "--reason says nothing to 'hermes delete queue'"),
     (["delete", "exchange", "x", "--if-empty"], "--if-empty says nothing to 'hermes delete exchange'"),
     (["bind", "x"], "something is missing"),
     (["bind", "x", "q", "--kye", "a"], "unknown option '--kye'; nearest: '--key'"),

@@ -9,6 +9,7 @@ import threading
 import time
 
 import pytest
+import requests
 
 import wire
 from node import SLOW, hermes, wait_for
@@ -414,12 +415,12 @@ class Filler(threading.Thread):
             elif readable:
                 self.take(self.conn.next_event())
 
-    def is_stuck(self):
-        return time.monotonic() - self.moved > 1
+    def is_stuck(self, seconds=1):
+        return time.monotonic() - self.moved > seconds
 
-    def await_blocked(self):
-        """It was told, and is. (What a spill frees may have let it go on once.)"""
-        wait_for(lambda: self.error or len(self.blocked) % 2 == 1 and self.is_stuck(), 60, "connection.blocked")
+    def await_blocked(self, seconds=1):
+        """It was told, and is. (What a spill frees may have let it go on once, and what a quiet node gives up.)"""
+        wait_for(lambda: self.error or len(self.blocked) % 2 == 1 and self.is_stuck(seconds), 60, "connection.blocked")
         assert self.error is None, repr(self.error)
         names = [name for name, _ in self.blocked]
         assert names == (["connection.blocked", "connection.unblocked"] * len(names))[:len(names)]
@@ -519,6 +520,34 @@ def test_deleting_a_queue_on_a_full_disk(node, small_disk):
         chan.declare("q", passive=True)
 
 
+def test_changes_over_http_on_a_full_disk(node, small_disk):
+    """They wait for space, and it is said why: by the log and by the health checks. Then they are done."""
+    def put(name, **kw):
+        return requests.put(this.http_url + "/api/global-parameters/" + name, json={"value": "x" * 100000},
+                            auth=("guest", "guest"), **kw).status_code
+
+    this = node("disk: {min_free: 0}\n", args=["-d", small_disk / "data"], data=False)
+    with open(small_disk / "ballast", "wb") as ballast, contextlib.suppress(OSError):
+        while True:
+            ballast.write(b"x" * 65536)
+    done = 0
+    with pytest.raises(requests.Timeout):
+        while done < 1000:
+            assert put("p%d" % done, timeout=1 * SLOW) == 201
+            done += 1
+    this.await_log("disk alarm: there is no space to write")
+    said = requests.get(this.http_url + "/api/health/checks/alarms", auth=("guest", "guest"), timeout=5 * SLOW)
+    assert said.status_code == 503 and "no space to write" in said.text
+    os.unlink(small_disk / "ballast")
+    assert put("late", timeout=20 * SLOW) == 201
+    this.await_log("disk alarm is over")
+    assert requests.get(this.http_url + "/healthz", timeout=5 * SLOW).status_code == 200
+    this.kill()
+    this.start()
+    left = requests.get(this.http_url + "/api/global-parameters?columns=name", auth=("guest", "guest"), timeout=20 * SLOW).json()
+    assert {"late"} | {"p%d" % i for i in range(done)} <= {row["name"] for row in left}
+
+
 def test_a_start_on_a_full_disk(node, small_disk):
     """It starts, gives out what it has, and takes more when there is room."""
     this = node("disk: {min_free: 0}\n", args=["-d", small_disk / "data"], data=False)
@@ -557,7 +586,7 @@ def test_memory_and_disk(node, small_disk):
     reader.declare("q", durable=True)
     filler = Filler(this, "q")
     filler.start()
-    told = filler.await_blocked()
+    told = filler.await_blocked(3)
     flood = Flood(this, "flood")
     flood.start()
     this.await_log("memory alarm: ", 30)

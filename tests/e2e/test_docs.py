@@ -16,6 +16,12 @@ def source(path):
 
 
 KEYS = re.findall(r'\b(?:CFG|LATER)\( ?"([a-z_]+\.[a-z_]+)"', source("src/base/config.c"))
+ROWS = re.findall(r'\{ CFG\( ?"([a-z_.]+)"(.*?) \},(?= \{| \};)', source("src/base/config.c"))
+#: of each list of entries: its name and each key that an entry may have
+LIST_KEYS = [(name, key)
+             for name, keys in re.findall(r'\{ "(\w+)", "[\w ]+", "\w+", (\w+_keys),', source("src/settings_lists.c"))
+             for key in re.findall(r'(?:\.name = "|TEXT\(|BOOL\(|TABLE\()([\w-]+)', re.search(
+                 r"item_key %s\[\] = \{(.*?)\.name = NULL" % keys, source("src/settings_lists.c")).group(1))]
 COMMANDS = re.findall(r'\{ \.name = "([a-z-]+)", \.run = ', source("src/cli/commands.c"))
 OPTIONS = sorted(set(re.findall(r'\{ \.name = "([a-z-]+)", \.(?:letter|value|text|repeats|env)\b',
                                 source("src/cli/commands.c"))))
@@ -26,6 +32,8 @@ README = (TOP / "README.md").read_text()
 
 def test_the_tables_were_found():
     assert len(KEYS) > 40
+    assert len(ROWS) > 35
+    assert len(LIST_KEYS) > 35
     assert len(COMMANDS) >= 6
     assert len(OPTIONS) > 20
 
@@ -40,6 +48,33 @@ def test_key_is_in_the_sample(key):
     section, name = key.split(".")
     block = re.search(r"^(?:# )?%s:(?:.*\n)(?:(?:#? +|# +).*\n|$)*" % section, SAMPLE, re.M)
     assert block and re.search(r"\b%s:" % name, block.group(0)), key
+
+
+def manual_of(key):
+    """Its paragraph, without requests of roff."""
+    text = re.search(r"^\.B %s\n((?:(?!\.TP|\.PP|\.S).*\n)+)" % re.escape(key), MANUAL, re.M).group(1)
+    return re.sub(r"\s+", " ", re.sub(r"^\.[A-Z]+ ", "", text, flags=re.M))
+
+
+@pytest.mark.parametrize("key, row", ROWS, ids=[key for key, _ in ROWS])
+def test_default_and_unit_of_a_key(key, row):
+    """As the table has them: in the manual, and as the value that the sample shows."""
+    default = re.search(r'\.def = "([^"]*)"', row)
+    if default is None:
+        return
+    default = default.group(1)
+    assert re.search(r'Default: "?%s"?\.( |$)' % re.escape(default), manual_of(key)), manual_of(key)
+    section, name = key.split(".")
+    block = re.search(r"^(?:# )?%s:(?:.*\n)(?:(?:#? +|# +).*\n|$)*" % section, SAMPLE, re.M).group(0)
+    assert re.search(r'\b%s: *"?%s"?[ \n,}]' % (name, re.escape(default)), block), block
+    if re.search(r"\b(SIZE|MS|SECONDS)\b", row) and re.fullmatch("[1-9][0-9]*", default):
+        assert re.search(r"in (bytes|seconds|milliseconds)", manual_of(key)), manual_of(key)
+
+
+@pytest.mark.parametrize("name, key", LIST_KEYS, ids=["%s %s" % k for k in LIST_KEYS])
+def test_key_of_a_list_is_in_the_sample(name, key):
+    block = re.search(r"^# %s:\n((?:#  .*\n|# *- .*\n)+)" % name, SAMPLE, re.M).group(1)
+    assert re.search(r"\b%s\b" % re.escape(key), block), block
 
 
 @pytest.mark.parametrize("command", COMMANDS)

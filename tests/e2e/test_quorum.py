@@ -8,6 +8,7 @@ import time
 import pytest
 
 import wire
+from api import Api
 from node import SLOW, wait_for
 from test_durable import again, barrier, both, fill
 
@@ -193,6 +194,11 @@ def test_nothing_is_lost_or_doubled_on_its_way(node):
     wait_for(lambda: channel(this).counts("qq")[0] == len(rest))
 
 
+def letters(node):
+    queue = Api(node).get("queues/%2F/qq")
+    return queue["messages_dlx"], queue["message_bytes_dlx"]
+
+
 @pytest.mark.parametrize("how", ["stop", "kill", None])
 def test_dead_letters_at_least_once(node, how):
     """A full target holds them back, over restarts too; then each arrives, once. Nobody gets them meanwhile."""
@@ -214,6 +220,7 @@ def test_dead_letters_at_least_once(node, how):
         again(this, how)
         chan = channel(this)
     assert chan.counts("qq")[0] == 1
+    assert letters(this) == (4, 4)
     seen = []
     while len(seen) < 6:
         event = chan.get_wait("dead", timeout=10 * SLOW)
@@ -221,6 +228,7 @@ def test_dead_letters_at_least_once(node, how):
         seen.append((event.body.decode(), death["reason"], death["count"]))
     assert seen == [(str(i), "delivery_limit" if i % 2 else "rejected", 1) for i in range(6)]
     assert [entry[:2] for entry in drain(chan, "qq")] == [("6", False)]
+    assert letters(this) == (0, 0)
     barrier(chan)
     again(this, "kill")
     assert channel(this).counts("dead")[0] == 0 and channel(this).counts("qq")[0] == 0

@@ -19,8 +19,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		return 0;
 	(void)setenv("A", "a: [b, {c", 1);
 	settings_load_text(&s, (const char *)data, n, &p);
-	if (p.count == 0)
-		settings_finish(&s, &p);
+	settings_finish(&s, &p);
 	assert(p.count <= PROBLEMS_MAX);
 	for (uint32_t i = 0; i < p.count; i++)
 		assert(p.item[i] != NULL && p.item[i][0] != '\0');

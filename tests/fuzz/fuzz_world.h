@@ -83,8 +83,6 @@ fuzz_nothing_held(const struct world *w)
 static inline void
 fuzz_world_settle(struct world *w)
 {
-	struct vhost *vh;
-
 	world_pass(w, CONN_LINGER_MS); /* transports that still flush end with it */
 	while (broker_run(w->b))
 		continue;
@@ -92,11 +90,10 @@ fuzz_world_settle(struct world *w)
 	while (broker_run(w->b))
 		continue;
 	broker_reap(w->b);
+	users_free(w->b); /* they count as topology */
 	fuzz_nothing_held(w);
-	for (struct user *u = w->b->users; u != NULL; u = u->hh.next)
-		permissions_free(u);
-	vh = vhost_add(w->b, "/");
-	users_admit_administrators(w->b, vh);
+	(void)vhost_add(w->b, "/");
+	users_begin(w->b);
 }
 
 #endif

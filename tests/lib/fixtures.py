@@ -8,7 +8,7 @@ import pytest
 from node import SLOW, Node, sanitized
 
 TEST_LIMIT = 120        # seconds, for each of setup, call and teardown
-KEPT = 5                # failed tests whose data a process leaves
+KEPT = 5                # failed tests of a process whose data stays
 
 
 def pytest_collection_modifyitems(config, items):
@@ -82,7 +82,7 @@ def pytest_runtest_teardown(item, nextitem):
     """What nodes wrote goes away with their test: the journals of a run would fill a small disk."""
     result = yield from limited(item, "teardown")
     if getattr(item, "failed", False) or result.excinfo:
-        Leftovers.kept += 1
+        Leftovers.failed += 1
     elif "tmp_path" in getattr(item, "funcargs", {}):
         shutil.rmtree(item.funcargs["tmp_path"], ignore_errors=True)
     if nextitem is None or nextitem.path != item.path:
@@ -97,13 +97,13 @@ def pytest_runtest_makereport(item, call):
 
 class Leftovers:
     """Data of nodes that have ended, after each file of tests. What the first failed tests left stays to be looked at."""
-    kept = 0
+    failed = seen = 0       # tests so far; as of the file before
 
     @classmethod
     def remove(cls):
-        if 0 < cls.kept <= KEPT:
-            return
+        keep = cls.seen < cls.failed <= KEPT
+        cls.seen = cls.failed
         for node in Node.made:
-            if node.process is None:
+            if node.process is None and not keep:
                 shutil.rmtree(node.data, ignore_errors=True)
         Node.made[:] = [node for node in Node.made if node.process is not None]

@@ -3,7 +3,12 @@
 #include "store/store_priv.h"
 #include "tests/sim/sim.h"
 
-enum { REST_FILES = 14 }; /* of the journal; how soon the last ones go is its own affair */
+enum {
+	REST_SECONDS = 20, /* without anything to do */
+	REST_FILES = 3,    /* of the journal, then: two spares and the current one */
+	REST_MOST = 5,     /* of that size, where objects are more than little to a file */
+	SMALL_FILE = 128 << 10
+};
 
 void
 sim_settle_io(struct sim *s)
@@ -59,19 +64,27 @@ drain_lane(struct sim *s, struct model_lane *l)
 	}
 }
 
+struct rest {
+	unsigned files;
+	uint64_t bytes;
+};
+
 static void
 count_file(void *arg, const char *name, uint64_t size)
 {
-	(void)size;
+	struct rest *r = arg;
+
 	sim_say(sim_of_lane(NULL), "  file %s", name);
-	++*(unsigned *)arg;
+	r->files++;
+	r->bytes += size;
 }
 
-/* What stays when nothing lives: two spares, the current file and the one before. */
+/* What stays when nothing lives. */
 static void
 check_rest(struct sim *s)
 {
-	unsigned segments = 0, transient = 0, journal = 0;
+	struct rest segments = { 0 }, transient = { 0 }, journal = { 0 };
+	uint64_t size = s->cfg.journal_file_size;
 	struct store_stats st;
 
 	store_stats(s->store, &st);
@@ -84,15 +97,17 @@ check_rest(struct sim *s)
 	SIM_CHECK(s, st.segments == 0 && st.segment_live == 0 && st.journal_live_bytes == 0,
 	    "nothing lives, but there are %llu segments with %llu messages",
 	    (unsigned long long)st.segments, (unsigned long long)st.segment_live);
-	SIM_CHECK(s, segments == 0 && transient == 0,
-	    "%u and %u files are left in segments and transient", segments, transient);
-	SIM_CHECK(s, journal <= REST_FILES, "%u files of the journal are left", journal);
+	SIM_CHECK(s, segments.files == 0 && transient.files == 0,
+	    "%u and %u files are left in segments and transient", segments.files, transient.files);
+	SIM_CHECK(s,
+	    size <= SMALL_FILE ? journal.bytes <= REST_MOST * size : journal.files <= REST_FILES,
+	    "%u files of the journal are left, %llu bytes", journal.files,
+	    (unsigned long long)journal.bytes);
 }
 
 void
 sim_drain(struct sim *s)
 {
-
 	s->make_fails = 0;
 	disk_sim_set_capacity(s->disk, disk_sim_used(s->disk) + (1ULL << 32));
 	s->has_room = true;
@@ -114,6 +129,10 @@ sim_drain(struct sim *s)
 			    "queue %llu/%u is empty, but counts %llu bytes",
 			    (unsigned long long)l->name.queue, l->name.lane,
 			    (unsigned long long)lane_memory_bytes(l->lane));
+	}
+	for (unsigned i = 0; i < REST_SECONDS; i++) {
+		s->now_ms += 1000;
+		sim_settle_io(s);
 	}
 	check_rest(s);
 }

@@ -172,7 +172,8 @@ static const struct line {
 	    "hermes server: the settings cannot be used: 1 mistake\n" },
 	{ "server --check --prometheus-port 0 -p 1 -d/tmp/x", CLI_OK, "" },
 	{ "get", CLI_USAGE,
-	    "hermes get: something is missing; usage: hermes get QUEUE [OPTIONS]\n" },
+	    "hermes get: something is missing; usage: hermes get QUEUE [OPTIONS]; "
+	    "'hermes help get' says more\n" },
 	{ "get q r", CLI_USAGE,
 	    "hermes get: 'r' is one word too many; usage: hermes get QUEUE [OPTIONS]\n" },
 	{ "get q -n x", CLI_USAGE, "hermes get: --count: 'x' is not a number\n" },

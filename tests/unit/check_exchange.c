@@ -321,20 +321,29 @@ START_TEST(test_vhosts)
 }
 END_TEST
 
-/* 255 bytes at most, cut before a character that does not fit. */
+/* Of a reply: 255 bytes at most, cut before a character that does not fit. The text itself has them all. */
 START_TEST(test_error_text)
 {
-	char name[300];
+	char name[300], long_name[ERROR_TEXT_MAX + 10];
 	const struct error *e;
 	int i;
 
 	for (i = 0; i < 298; i += 2)
 		memcpy(name + i, "\xc3\xa9", 3);
 	e = error_make(E_NOT_FOUND, "%s", name);
-	ck_assert_uint_eq(strlen(e->text), 254);
+	ck_assert_uint_eq(strlen(e->text), 310);
+	ck_assert_uint_eq(error_reply_text(e).n, 254);
 	ck_assert_int_eq(strncmp(e->text, "NOT_FOUND - \xc3\xa9", 14), 0);
 	e = error_make(E_NOT_FOUND, "x%s", name);
-	ck_assert_uint_eq(strlen(e->text), 255);
+	ck_assert_uint_eq(error_reply_text(e).n, 255);
+	e = error_make(E_NOT_FOUND, "short");
+	ck_assert(span_is(error_reply_text(e), "NOT_FOUND - short"));
+	for (i = 0; i < ERROR_TEXT_MAX; i += 2)
+		memcpy(long_name + i, "\xc3\xa9", 3);
+	e = error_make(E_NOT_FOUND, "%s", long_name);
+	ck_assert_uint_eq(strlen(e->text), ERROR_TEXT_MAX - 2);
+	e = error_make(E_NOT_FOUND, "%s", e->text); /* its own text, which is overwritten */
+	ck_assert_int_eq(strncmp(e->text, "NOT_FOUND - NOT_FOUND - \xc3\xa9", 26), 0);
 	ck_assert_int_eq(e->scope, ERROR_CHANNEL);
 	e = error_with_scope(e, ERROR_CONNECTION);
 	ck_assert_int_eq(e->scope, ERROR_CONNECTION);

@@ -16,6 +16,9 @@ static const char *const whole[] = {
 	CHUNKED "0\r\n\r\n",
 	CHUNKED "2\r\n{}\r\n0\r\n\r\n",
 	CHUNKED "A;name=value\r\n0\r\n0\r\n0\r\n0\r\n0\r\nX: y\r\n\r\n",
+	CHUNKED "00000000000000f \n0123456789abcde\r\n0\r\n\r\n",
+	"GET / HTTP/1.1\r\nCookie: "
+	"0123456789012345678901234567890123456789012345678901234567890\r\n\r\n",
 	CHUNKED "1\r\nx\r\n1\r\ny\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n",
 };
 
@@ -73,6 +76,40 @@ START_TEST(lines_are_bounded)
 }
 END_TEST
 
+/* What evhttp reads as a length, or as a coding, and what is kept of a line is not. */
+static const char *const hidden[] = {
+	CHUNKED "0000000000000000000000000000000000000000000000000000000000000000005\r\n",
+	CHUNKED "                                                                    5\r\n",
+	CHUNKED " 5\r\n",
+	CHUNKED "\r5\r\n",
+	CHUNKED "\v5\n",
+	CHUNKED "+5\r\n",
+	CHUNKED "-5\r\n",
+	CHUNKED "0x5\r\n",
+	CHUNKED "7fffffffffffffff\r\n",
+	("PUT / HTTP/1.1\r\nTransfer-Encoding:                                           "
+	 "chunked\r\n"),
+	"PUT / HTTP/1.1\r\nContent-Length:                                               500\r\n",
+	"PUT / HTTP/1.1\r\nContent-Length: 00000000000000000000000000000000000000000000000500\r\n",
+};
+
+START_TEST(lengths_are_not_hidden)
+{
+	const char *text = hidden[_i];
+	size_t n = strlen(text);
+
+	for (size_t step = 1; step < 90; step += 11) {
+		struct framing f = { .left = 0 };
+		bool ok = true;
+
+		for (size_t at = 0; at < n && ok; at += step)
+			ok = framing_feed(
+			    &f, (const uint8_t *)text + at, n - at < step ? n - at : step);
+		ck_assert(!ok);
+	}
+}
+END_TEST
+
 START_TEST(bodies_are_not_looked_at)
 {
 	struct framing f = { .left = 0 };
@@ -97,6 +134,7 @@ main(void)
 
 	tcase_add_loop_test(t, requests_end, 0, sizeof whole / sizeof whole[0]);
 	tcase_add_loop_test(t, lines_are_bounded, 0, 3);
+	tcase_add_loop_test(t, lengths_are_not_hidden, 0, sizeof hidden / sizeof hidden[0]);
 	tcase_add_test(t, bodies_are_not_looked_at);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);

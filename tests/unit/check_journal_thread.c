@@ -146,6 +146,7 @@ START_TEST(a_thread_on_a_full_disk)
 
 	real_init(w);
 	hinder(w);
+	w->cfg.file_size = 8 << 20; /* the first file has an eighth */
 	real_start(w);
 	atomic_store(&is_full, true);
 	for (int i = 0; i < 10; i++) { /* more than fits into the first file */

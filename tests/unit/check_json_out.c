@@ -222,6 +222,35 @@ START_TEST(other_kinds)
 }
 END_TEST
 
+/* n fields, the names of which come again from `names` on. */
+START_TEST(names_that_stand_twice)
+{
+	static const struct {
+		unsigned n, names;
+	} sizes[] = { { 2, 1 }, { 3, 2 }, { 16, 5 }, { 17, 16 }, { 500, 1 }, { 500, 499 } };
+	struct table_writer w;
+	char want[10000], *to = want;
+
+	table_writer_init(&w, 100000);
+	for (unsigned i = 0; i < sizes[_i].n; i++) {
+		char name[16];
+
+		(void)snprintf(name, sizeof name, "k%u", i % sizes[_i].names);
+		table_put_field(
+		    &w, &(struct field){ .name = span_str(name), .kind = 'l', .integer = i });
+		if (i + sizes[_i].names >= sizes[_i].n) /* the last of its name */
+			to += sprintf(to, "%s\"%s\":%u", to == want ? "{" : ",", name, i);
+	}
+	(void)strcpy(to, "}");
+	json_out_init(&o, NULL);
+	out_table(&o, span_of(w.p, w.n));
+	ck_assert_uint_eq(o.n, strlen(want));
+	ck_assert_mem_eq(o.p, want, o.n);
+	json_out_fini(&o);
+	table_writer_fini(&w);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -237,6 +266,7 @@ main(void)
 	tcase_add_test(t, numbers);
 	tcase_add_loop_test(t, table_as_text, 0, COUNT_OF(same));
 	tcase_add_test(t, other_kinds);
+	tcase_add_loop_test(t, names_that_stand_twice, 0, 6);
 	suite_add_tcase(s, t);
 	srunner_run_all(r, CK_ENV);
 	failed = srunner_ntests_failed(r);

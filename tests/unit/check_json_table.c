@@ -90,7 +90,7 @@ START_TEST(refused)
 	p = text + sprintf(text, "{\"s\": \"");
 	memset(p, 'n', JSON_TABLE_MAX);
 	memcpy(p + JSON_TABLE_MAX, "\"}", 3);
-	ck_assert_str_eq(there_and_back(text), "too large");
+	ck_assert_str_eq(there_and_back(text), json_table_too_large);
 	p = text;
 	for (int i = 0; i < TABLE_DEPTH_MAX + 2; i++)
 		p += sprintf(p, "{\"a\":");

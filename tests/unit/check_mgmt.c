@@ -34,6 +34,7 @@ static const struct {
 	{ "GET /healthz/", "", 200, "ok" },
 	{ "HEAD /healthz", "", 200, "content-length: 15" },
 	{ "GET /healthz?x=1", "", 200, "ok" },
+	{ "GET /healthz", "Content-Length: 0\r\nContent-Length: 0\r\n", 200, "ok" },
 	{ "POST /healthz", "", 405, "allow: HEAD, GET, OPTIONS" },
 	{ "DELETE /api/overview", "", 405, "content-length: 0\r\n" },
 	{ "OPTIONS /api/overview", "", 200, "allow: HEAD, GET, OPTIONS" },
@@ -65,6 +66,11 @@ static const struct {
 	{ "GET /api/overview", GUEST "Accept-Encoding: gzip\r\n", 200,
 	    "content-encoding: gzip\r\n" },
 	{ "GET /api/whoami", GUEST, 200, "{\"name\":\"guest\",\"tags\":[\"administrator\"],\"default_password\":true}" },
+	{ "PUT /api/global-parameters/a", GUEST, 400,
+	    "\"reason\":\"[{key_missing,value}]: the body has to have 'value'\"" },
+	{ "POST /api/exchanges/%2F/a/publish", GUEST, 400,
+	    "{key_missing,payload_encoding}]: the body has to have 'routing_key', 'properties', "
+	    "'payload', 'payload_encoding'\"" },
 	{ "GET /api/auth", "", 200, "{\"enable_uaa\":false}" },
 	{ "GET /api/login", "", 405, "allow: POST, OPTIONS\r\n" },
 	{ "POST /api/hermes/snapshot", GUEST "Sec-Fetch-Site: cross-site\r\n", 403, "forbidden" },
@@ -231,6 +237,79 @@ START_TEST(keep_alive)
 }
 END_TEST
 
+/* What stands behind it is a body, and not a request that somebody sent. */
+static const char *const with_body[] = {
+	"HEAD /healthz HTTP/1.1\r\nContent-Length: 34\r\n\r\n",
+	"HEAD /healthz HTTP/1.1\r\nContent-Length: 034\r\n\r\n",
+	"HEAD /healthz HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n22\r\n",
+};
+
+START_TEST(a_body_is_no_request)
+{
+	char text[200];
+	const char *a;
+
+	(void)snprintf(
+	    text, sizeof text, "%s%s", with_body[_i], "GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n");
+	a = ask(text);
+	ck_assert_int_eq(status_of(a), 200);
+	ck_assert_str_eq(body_of(a), "");
+	turns_until_open(0);
+	ck_assert_uint_eq(http_stats(m->http)->requests, 1);
+}
+END_TEST
+
+START_TEST(no_body_keeps_alive)
+{
+	const char *a = ask("HEAD /healthz HTTP/1.1\r\nContent-Length: 0\r\n\r\n"
+	                    "GET /nothing HTTP/1.1\r\nConnection: close\r\n\r\n");
+
+	ck_assert_int_eq(status_of(a), 200);
+	ck_assert_ptr_nonnull(strstr(a, "404 Not Found"));
+}
+END_TEST
+
+/* Limits are a parameter, too: who changes what the settings have is told so there as well. */
+static const char *const limit_changes[] = {
+	"PUT /api/vhost-limits/%2F/max-queues HTTP/1.0\r\n" GUEST
+	"Content-Length: 12\r\n\r\n{\"value\": 5}",
+	"PUT /api/parameters/vhost-limits/%2F/limits HTTP/1.0\r\n" GUEST
+	"Content-Length: 26\r\n\r\n{\"value\":{\"max-queues\":5}}",
+	"DELETE /api/vhost-limits/%2F/max-queues HTTP/1.0\r\n" GUEST "\r\n",
+	"DELETE /api/parameters/vhost-limits/%2F/limits HTTP/1.0\r\n" GUEST "\r\n",
+};
+
+START_TEST(limits_of_the_settings)
+{
+	struct vhost *vh = vhost_find(b, SPAN_LIT("/"));
+	const char *a;
+
+	vhost_limit_set(vh, VHOST_MAX_QUEUES, 7);
+	b->settings_read = 3;
+	vh->in_settings.limits = (uint32_t)(_i % 2 == 0 ? 3 : 2); /* 2: they have none any more */
+	a = ask(limit_changes[_i / 2]);
+	ck_assert_msg(status_of(a) == 204, "%s", a);
+	ck_assert_int_eq(strstr(a, "X-Hermes-Note: ") != NULL, _i % 2 == 0);
+}
+END_TEST
+
+START_TEST(users_of_the_settings)
+{
+	static const char *const names[] = { "one", "two" };
+	const char *a;
+
+	b->settings_read = 3;
+	for (unsigned i = 0; i < COUNT_OF(names); i++)
+		user_add(b, names[i], "", "", false)->in_settings.object = 3;
+	a = ask("POST /api/users/bulk-delete HTTP/1.0\r\n" GUEST
+	        "Content-Length: 23\r\n\r\n{\"users\":[\"one\",\"two\"]}");
+	ck_assert_msg(status_of(a) == 204, "%s", a);
+	a = strstr(a, "X-Hermes-Note: ");
+	ck_assert_ptr_nonnull(a);
+	ck_assert_ptr_null(strstr(a + 1, "X-Hermes-Note: "));
+}
+END_TEST
+
 /* --- logins ----------------------------------------------------------------- */
 
 static int
@@ -305,6 +384,7 @@ START_TEST(guessing_is_refused_unseen)
 	char plain[32], line[100] = "Authorization: Basic ";
 	int status = 401;
 
+	time_stands = true;
 	ck_assert_int_eq(status_with("GET /api/whoami", admin), 200);
 	for (unsigned i = 0; i < 200 && status == 401; i++) {
 		base64_encode(
@@ -315,6 +395,7 @@ START_TEST(guessing_is_refused_unseen)
 	ck_assert_int_eq(status, 429);
 	ck_assert_ptr_nonnull(strstr(answer, "retry-after: "));
 	ck_assert_int_eq(status_with("GET /api/whoami", admin), 200);
+	time_stands = false;
 }
 END_TEST
 
@@ -353,6 +434,14 @@ static const struct {
 	{ "nonsense\r\n\r\n", 400, "Bad Request" },
 	{ "POST /healthz HTTP/1.0\r\nContent-Length: 99999999\r\n\r\n", 413,
 	    "Request Entity Too Large" },
+	{ "GET /healthz HTTP/1.1\r\nContent-Length: 0\r\nContent-Length: 1\r\n\r\nx", 400,
+	    "Bad Request" },
+	{ "GET /healthz HTTP/1.1\r\nContent-Length: +0\r\n\r\n", 400, "Bad Request" },
+	{ "POST /healthz HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 400,
+	    "Bad Request" },
+	{ "POST /healthz HTTP/1.1\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: "
+	  "identity\r\n\r\n0\r\n\r\n",
+	    400, "Bad Request" },
 };
 
 START_TEST(errors_are_json)
@@ -513,6 +602,10 @@ main(void)
 	tcase_add_test(http, overview_has_every_counter);
 	tcase_add_test(http, health_tells_the_reason);
 	tcase_add_test(http, keep_alive);
+	tcase_add_loop_test(http, a_body_is_no_request, 0, COUNT_OF(with_body));
+	tcase_add_test(http, no_body_keeps_alive);
+	tcase_add_test(http, users_of_the_settings);
+	tcase_add_loop_test(http, limits_of_the_settings, 0, 2 * COUNT_OF(limit_changes));
 	tcase_add_test(http, refusals_in_the_log);
 	tcase_add_test(http, sessions);
 	tcase_add_test(http, sessions_end);

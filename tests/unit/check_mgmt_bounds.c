@@ -3,7 +3,9 @@
 #include "mgmt/body.h"
 
 #include <check.h>
+#include <inttypes.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/worker.h"
+#include "broker/parameter.h"
 #include "mgmt/http.h"
 #include "mgmt/mgmt_priv.h"
 #include "net/loop.h"
@@ -142,6 +145,78 @@ START_TEST(slow_requests_are_ended)
 }
 END_TEST
 
+enum { ANSWER_PIECES = 120, ANSWER_PIECE = 100000 };
+
+/* A connection that has asked for ANSWER_PIECES times ANSWER_PIECE bytes. */
+static int
+ask_for_much(void)
+{
+	static char text[ANSWER_PIECE];
+	char name[20];
+	int fd = dial();
+
+	ck_assert(signal(SIGPIPE, SIG_IGN) != SIG_ERR);
+	memset(text, 'x', sizeof text);
+	text[0] = text[sizeof text - 1] = '"';
+	for (int i = 0; i < ANSWER_PIECES; i++) {
+		(void)snprintf(name, sizeof name, "p%d", i);
+		ck_assert_ptr_null(parameter_set(
+		    b, NULL, span_of(NULL, 0), span_str(name), span_of(text, sizeof text), NULL));
+	}
+	ck_assert_int_gt(dprintf(fd, "GET /api/global-parameters HTTP/1.0\r\n" GUEST "\r\n"), 0);
+	return fd;
+}
+
+/* So much, or what comes until the end. */
+static size_t
+read_some(int fd, size_t most)
+{
+	static char buf[64 << 10];
+	uint64_t until = clock_now_ms() + 3000;
+	size_t n = 0;
+	ssize_t r = -1;
+
+	while (n < most && r != 0 && clock_now_ms() < until) {
+		turn();
+		r = read(fd, buf, sizeof buf);
+		if (r > 0)
+			n += (size_t)r;
+	}
+	return n;
+}
+
+/* A long answer over a slow line comes whole. */
+START_TEST(an_answer_that_is_taken_slowly)
+{
+	int fd = ask_for_much();
+	uint64_t now_ms = l->now_ms;
+	size_t n = 0, more;
+
+	while ((more = read_some(fd, 1 << 20)) > 0) {
+		n += more;
+		now_ms += HTTP_REQUEST_MS - 1000;
+		(void)wheel_run(l->wheel, now_ms, 100);
+	}
+	ck_assert_uint_gt(n, ANSWER_PIECES * ANSWER_PIECE);
+	ck_assert_uint_eq(http_stats(m->http)->timed_out, 0);
+	close(fd);
+}
+END_TEST
+
+START_TEST(an_answer_that_nobody_takes)
+{
+	int fd = ask_for_much();
+
+	ck_assert_uint_gt(read_some(fd, 1000), 0);
+	/* the kernel takes some of it */
+	(void)wheel_run(l->wheel,
+	    l->now_ms + HTTP_REQUEST_MS + ANSWER_PIECES * ANSWER_PIECE / HTTP_OUTPUT_RATE, 100);
+	turns_until_open(0);
+	ck_assert_uint_eq(http_stats(m->http)->timed_out, 1);
+	close(fd);
+}
+END_TEST
+
 /* --- requests ------------------------------------------------------------------- */
 
 START_TEST(headers_and_bodies_are_bounded)
@@ -153,8 +228,8 @@ START_TEST(headers_and_bodies_are_bounded)
 	memset(big + n, 'x', HTTP_HEADERS_MAX + 100);
 	(void)snprintf(big + n + HTTP_HEADERS_MAX, 10, "\r\n\r\n");
 	ck_assert_int_ne(status_of(ask(big)), 200);
-	(void)snprintf(
-	    big, 100, "POST /healthz HTTP/1.0\r\nContent-Length: %d\r\n\r\n", HTTP_BODY_MAX + 1);
+	(void)snprintf(big, 100, "POST /healthz HTTP/1.0\r\nContent-Length: %" PRIu64 "\r\n\r\n",
+	    cfg.http_body + 1);
 	ck_assert_int_eq(status_of(ask(big)), 413);
 	ck_assert_uint_eq(http_stats(m->http)->requests, 0);
 	ck_assert_uint_eq(http_stats(m->http)->open, 0);
@@ -235,7 +310,7 @@ START_TEST(bodies_that_wait_are_bounded)
 			turn();
 		}
 		ck_assert(i < FIVE - 1 || http_stats(m->http)->too_much_input == 1);
-		ck_assert_uint_le(http_stats(m->http)->input_large, HTTP_INPUT_LARGE);
+		ck_assert_uint_le(http_stats(m->http)->input_large, cfg.http_bodies);
 	}
 	for (unsigned i = 0; i < 20; i++)
 		turn();
@@ -305,6 +380,8 @@ main(void)
 	tcase_add_test(http, without_descriptors_the_silent_make_room);
 	tcase_add_test(http, accepts_are_bounded);
 	tcase_add_test(http, slow_requests_are_ended);
+	tcase_add_test(http, an_answer_that_is_taken_slowly);
+	tcase_add_test(http, an_answer_that_nobody_takes);
 	tcase_add_test(http, stop_while_a_payload_waits);
 	tcase_add_loop_test(pure, reading_bodies, 0, (int)COUNT_OF(bodies));
 	tcase_add_test(pure, deep_bodies);

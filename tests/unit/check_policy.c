@@ -97,6 +97,19 @@ static const struct {
 	    "[{<<\"bogus\">>,1}] are not recognised policy settings\n" },
 	{ POLICY_USER, "x", "", { "zip", 'S', 0, "a" },
 	    "[{<<\"zip\">>,<<\"a\">>}] are not recognised policy settings\n" },
+	{ POLICY_USER, "x", "", { "mesage-ttl", 'l', 1, NULL },
+	    "[{<<\"mesage-ttl\">>,1}] are not recognised policy settings: unknown key "
+	    "'mesage-ttl'; did you mean 'message-ttl'?\n" },
+	{ POLICY_USER, "x", "", { "ha-modes", 'S', 0, "all" },
+	    "[{<<\"ha-modes\">>,<<\"all\">>}] are not recognised policy settings: unknown key "
+	    "'ha-modes'; did you mean 'ha-mode'?\n" },
+	{ POLICY_OPERATOR, "x", "", { "max-lenght", 'l', 1, NULL },
+	    "[{<<\"max-lenght\">>,1}] are not recognised policy settings: unknown key "
+	    "'max-lenght'; did you mean 'max-length'?\n" },
+	/* a name is cut, but no character */
+	{ POLICY_USER, "x", "", { "a-name-of-39-bytes-and-then-a-character\xc3\xa4", 'l', 1, NULL },
+	    "[{<<\"a-name-of-39-bytes-and-then-a-character\">>,1}] are not recognised policy "
+	    "settings\n" },
 	{ POLICY_OPERATOR, "x", "", { "overflow", 'S', 0, "drop-head" },
 	    "[{<<\"overflow\">>,<<\"drop-head\">>}] are not recognised policy settings\n" },
 	{ POLICY_OPERATOR, "x", "", { "consumer-timeout", 'l', 4, NULL },
@@ -493,15 +506,166 @@ START_TEST(queues_go_in_the_walk)
 	}
 	SET(POLICY_USER, "p", "9$", "queues", 0, { "max-length", 'l', 2, NULL });
 	ck_assert(broker_run(w.broker));
-	while (w.broker->policy_walk.next != NULL && w.vhost->queues_by_name.count > 100) {
-		queue_remove(w.broker->policy_walk.next);
+	while (w.vhost->policy_walk.queue != NULL && w.vhost->queues_by_name.count > 100) {
+		queue_remove(w.vhost->policy_walk.queue);
 		if (w.vhost->queues_by_name.count % 64 == 0)
 			(void)broker_run(w.broker);
 	}
 	world_turn(&w);
-	ck_assert(!w.broker->policy_walk.is_on);
+	ck_assert(!w.vhost->policy_walk.is_on);
 	TAILQ_FOREACH (q, &w.vhost->queues, vhost_link)
 		ck_assert((q->policy[POLICY_USER] != NULL) == (q->name[q->name_len - 1] == '9'));
+}
+END_TEST
+
+/* Whoever changes policies all the time keeps no queue from learning of the first change, and no other vhost; each change is
+ * known to all when the round after it has ended. */
+START_TEST(changes_after_one_another)
+{
+	enum { QUEUES = 9000 };
+	const struct queue_arg a = { "max-length", 'l', 3, NULL };
+	struct vhost *first = w.vhost, *other = vhost_add(w.broker, "other");
+	uint64_t change, all = 0;
+	struct queue *last = NULL, *late, *q;
+	char name[20];
+
+	for (int i = 0; i < QUEUES; i++) {
+		snprintf(name, sizeof name, "q%d", i);
+		last = world_queue(&w, name);
+	}
+	SET(POLICY_USER, "p", "^q", "queues", 1, { "max-length", 'l', 1, NULL });
+	change = w.broker->policy_changes;
+	w.vhost = other;
+	q = world_queue(&w, "q");
+	w.vhost = first;
+	ck_assert_ptr_null(try_set(other, POLICY_USER, "o", "^q", "all", 0, &a, 1));
+	for (int i = 0; i < 10; i++) {
+		(void)policies_run(w.broker);
+		SET(POLICY_USER, "more", "^q", "queues", i - 10, { "max-length", 'l', 2, NULL });
+		if (i == 2)
+			ck_assert_str_eq(name_of(q->policy[POLICY_USER]), "o");
+		if (all == 0 && policies_pending(w.broker) > change)
+			all = (uint64_t)i;
+	}
+	ck_assert_uint_ge(all, QUEUES / 2000);
+	ck_assert_str_eq(name_of(last->policy[POLICY_USER]), "p");
+	/* one that is declared and one that goes within a round */
+	ck_assert(policy_clear(w.vhost, POLICY_USER, SPAN_LIT("p")));
+	change = w.broker->policy_changes;
+	late = world_queue(&w, "qlate");
+	ck_assert_str_eq(name_of(late->policy[POLICY_USER]), "more");
+	ck_assert_uint_le(policies_pending(w.broker), change);
+	while (policies_run(w.broker))
+		ck_assert_uint_le(policies_pending(w.broker), change);
+	ck_assert_uint_eq(policies_pending(w.broker), UINT64_MAX);
+	TAILQ_FOREACH (q, &w.vhost->queues, vhost_link)
+		ck_assert_str_eq(name_of(q->policy[POLICY_USER]), "more");
+}
+END_TEST
+
+/* ---- a model ---- */
+
+enum { MODEL_QUEUES = 2000, MODEL_NAMES = 6, MODEL_STEPS = 120 };
+
+/* What a policy of the model says: that it is for names with this digit, and which maximum length it sets. */
+struct said_so {
+	bool is_set;
+	int priority;
+	char digit;
+	uint64_t max_length;
+};
+
+static const struct said_so *
+model_choice(const struct said_so *said_by, const char *queue)
+{
+	const struct said_so *best = NULL;
+
+	for (int i = 0; i < MODEL_NAMES; i++) {
+		const struct said_so *p = &said_by[i];
+
+		if (p->is_set && strchr(queue, p->digit) != NULL &&
+		    (best == NULL || p->priority > best->priority))
+			best = p;
+	}
+	return best;
+}
+
+static void
+model_check(const struct queue *q, struct said_so model[POLICY_KINDS][MODEL_NAMES])
+{
+	const struct said_so *user = model_choice(model[POLICY_USER], q->name),
+	                     *op = model_choice(model[POLICY_OPERATOR], q->name);
+	uint64_t most = SETTING_NONE;
+
+	if (user != NULL)
+		most = user->max_length;
+	if (op != NULL && (user == NULL || op->max_length < most))
+		most = op->max_length;
+	ck_assert_msg(q->set.max_length == most, "%s: %llu, not %llu", q->name,
+	    (unsigned long long)q->set.max_length, (unsigned long long)most);
+	ck_assert(q->is_limited == (most != SETTING_NONE));
+}
+
+static void
+model_change(struct said_so model[POLICY_KINDS][MODEL_NAMES])
+{
+	enum policy_kind kind = rand() % 2 == 0 ? POLICY_USER : POLICY_OPERATOR;
+	unsigned which = (unsigned)rand() % MODEL_NAMES;
+	char name[] = { (char)('a' + which), '\0' }, pattern[] = { 0, '\0' };
+	struct said_so *p = &model[kind][which];
+
+	if (p->is_set && rand() % 3 == 0) {
+		ck_assert(policy_clear(w.vhost, kind, span_str(name)));
+		p->is_set = false;
+		return;
+	}
+	*p = (struct said_so){ true, rand() % 3, (char)('0' + rand() % 10),
+		(uint64_t)(rand() % 5 + 1) };
+	pattern[0] = p->digit;
+	SET(kind, name, pattern, "all", p->priority,
+	    { "max-length", 'l', (int64_t)p->max_length, NULL });
+}
+
+/* Changes while those before are on their way, queues that come and go meanwhile: in the end each has what applies, one that
+ * is declared has it at once, and what is undone leaves nothing. */
+START_TEST(model)
+{
+	struct said_so said_by[POLICY_KINDS][MODEL_NAMES] = { 0 };
+	struct queue *q;
+	char name[20];
+	int made = 0;
+
+	srand((unsigned)_i);
+	for (; made < MODEL_QUEUES; made++) {
+		snprintf(name, sizeof name, "q%d", made);
+		(void)world_queue(&w, name);
+	}
+	for (int step = 0; step < MODEL_STEPS; step++) {
+		model_change(said_by);
+		snprintf(name, sizeof name, "q%d", made++);
+		model_check(world_queue(&w, name), said_by);
+		if (rand() % 4 == 0)
+			queue_remove(TAILQ_FIRST(&w.vhost->queues));
+		if (rand() % 2 == 0)
+			(void)policies_run(w.broker);
+		if (rand() % 8 != 0)
+			continue;
+		while (policies_run(w.broker))
+			continue;
+		TAILQ_FOREACH (q, &w.vhost->queues, vhost_link)
+			model_check(q, said_by);
+	}
+	for (int i = 0; i < POLICY_KINDS * MODEL_NAMES; i++) {
+		const char one[] = { (char)('a' + i / POLICY_KINDS), '\0' };
+
+		(void)policy_clear(w.vhost, (enum policy_kind)(i % POLICY_KINDS), span_str(one));
+	}
+	world_turn(&w);
+	TAILQ_FOREACH (q, &w.vhost->queues, vhost_link) {
+		ck_assert(!q->is_limited && q->set.max_length == SETTING_NONE);
+		ck_assert_ptr_null(q->policy[POLICY_USER]);
+		ck_assert_ptr_null(q->policy[POLICY_OPERATOR]);
+	}
 }
 END_TEST
 
@@ -601,6 +765,8 @@ main(void)
 	tcase_add_test(t, letters_without_their_policy);
 	tcase_add_test(t, letters_of_a_deleted_queue);
 	tcase_add_test(t, queues_go_in_the_walk);
+	tcase_add_test(t, changes_after_one_another);
+	tcase_add_loop_test(t, model, 0, 4);
 	tcase_add_test(t, alternate);
 	suite_add_tcase(s, t);
 	tcase_add_test(kept, restart);

@@ -232,7 +232,7 @@ END_TEST
 
 START_TEST(test_big_lanes_are_spilled)
 {
-	enum { N = 300 };
+	enum { N = 350 };
 	struct item *item[N];
 	struct lane *big;
 
@@ -298,15 +298,17 @@ END_TEST
 static void
 damage_oldest(void)
 {
+	struct journal_file_info i;
 	char name[JOURNAL_NAME], *path;
 	uint8_t byte;
 	int fd;
 
-	ck_assert(journal_file_name(rw.store->journal, journal_oldest(rw.store->journal), name));
+	ck_assert(journal_file(rw.store->journal, journal_oldest(rw.store->journal), &i));
+	ck_assert(journal_file_name(rw.store->journal, i.number, name));
 	path = xasprintf("%s/%s", rw.folder, name);
 	fd = open(path, O_RDWR);
 	ck_assert_int_ge(fd, 0);
-	for (off_t at = 7 << 10; at < FILE_SIZE; at += 7 << 10) {
+	for (off_t at = 7 << 10; at < (off_t)i.size; at += 7 << 10) {
 		ck_assert_int_eq(pread(fd, &byte, 1, at), 1);
 		byte ^= 4;
 		ck_assert_int_eq(pwrite(fd, &byte, 1, at), 1);

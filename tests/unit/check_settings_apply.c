@@ -281,23 +281,24 @@ static const struct refusal {
 	const char *text, *said;
 } refusals[] = {
 	{ "users:\n- {username: bad, password: x, permissions: ['(', '', '']}\n",
-	    "h.yml:2: permissions of user 'bad': " },
+	    "h.yml:2:4: permissions of user 'bad': " },
 	{ "users:\n- {username: bad, password: x, permissions: ['', '', ''], vhost: [none, /]}\n",
-	    "h.yml:2: no vhost 'none' here; add it to vhosts" },
+	    "h.yml:2:4: no vhost 'none' here; add it to vhosts" },
 	{ "vhosts:\n- {name: v}\n- {name: bad, default_queue_type: round}\n",
-	    "h.yml:3: vhost 'bad': PRECONDITION_FAILED - unknown default queue type 'round'" },
+	    "h.yml:3:4: vhost 'bad': PRECONDITION_FAILED - unknown default queue type 'round'" },
 	{ "policies:\n- {name: bad, vhost: none, pattern: a, definition: {max-length: 1}}\n",
-	    "h.yml:2: no vhost 'none' here; add it to vhosts" },
+	    "h.yml:2:4: no vhost 'none' here; add it to vhosts" },
 	{ "policies:\n- {name: bad, pattern: '(', definition: {max-length: 1}}\n",
-	    "h.yml:2: policy 'bad': PRECONDITION_FAILED - Validation failed pattern should be "
+	    "h.yml:2:4: policy 'bad': PRECONDITION_FAILED - Validation failed pattern should be "
 	    "regular expression but is invalid: " },
 	{ "operator_policies:\n- {name: bad, pattern: a, definition: {max-lenght: 1}}\n",
-	    "h.yml:2: operator policy 'bad': PRECONDITION_FAILED - Validation failed " },
+	    "h.yml:2:4: operator policy 'bad': PRECONDITION_FAILED - Validation failed " },
 	{ "policies:\n- {name: bad, pattern: a, definition: {}}\n",
-	    "h.yml:2: policy 'bad': PRECONDITION_FAILED - Validation failed " },
+	    "h.yml:2:4: policy 'bad': PRECONDITION_FAILED - Validation failed " },
 	{ "policies:\n- {name: bad, pattern: a, apply-to: all of them, definition: {max-length: "
 	  "1}}\n",
-	    "h.yml:2: policy 'bad': PRECONDITION_FAILED - Validation failed apply-to 'all of them' "
+	    "h.yml:2:4: policy 'bad': PRECONDITION_FAILED - Validation failed apply-to 'all of "
+	    "them' "
 	    "unrecognised; " },
 };
 

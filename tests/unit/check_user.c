@@ -427,6 +427,55 @@ START_TEST(is_counted_and_bounded)
 }
 END_TEST
 
+static unsigned
+rights_in(const struct vhost *vh)
+{
+	const struct topic_permission *p;
+	unsigned n = 0;
+
+	LIST_FOREACH (p, &vh->topic_permissions, vhost_link)
+		n++;
+	return n;
+}
+
+/* However many rights a deleted user had: it has none any more, and what is kept of them goes in slices. */
+START_TEST(rights_go_in_slices)
+{
+	struct broker *b = w.broker;
+	uint64_t before = mem_held[MEM_TOPOLOGY];
+	struct user *u = user_add(b, "u", NULL, "", false);
+	unsigned left, turns = 0;
+	char name[16];
+
+	ck_assert_ptr_null(permission_set(u, w.vhost, ".*", ".*", ".*"));
+	for (unsigned i = 0; i < TOPIC_PERMISSIONS_MAX; i++) {
+		snprintf(name, sizeof name, "x%u", i);
+		ck_assert_ptr_null(topic_permission_set(u, w.vhost, span_str(name), "", "", NULL));
+	}
+	if (_i == 1) /* somebody keeps a pointer */
+		(void)user_ref(u);
+	user_clear(u);
+	ck_assert_ptr_null(user_find(b, SPAN_LIT("u")));
+	if (_i == 1)
+		ck_assert(!permission_vhost(u, w.vhost));
+	left = rights_in(w.vhost);
+	ck_assert_uint_gt(left, TOPIC_PERMISSIONS_MAX - 32);
+	for (; left > 0; turns++) {
+		(void)broker_run(b);
+		ck_assert_uint_lt(rights_in(w.vhost), left);
+		ck_assert_uint_ge(rights_in(w.vhost) + 256, left);
+		left = rights_in(w.vhost);
+	}
+	ck_assert_uint_ge(turns, 4);
+	while (broker_run(b))
+		continue;
+	ck_assert(TAILQ_EMPTY(&b->gone_users));
+	if (_i == 1)
+		user_unref(&u);
+	ck_assert_uint_eq(mem_held[MEM_TOPOLOGY], before);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -450,6 +499,7 @@ main(void)
 	tcase_add_test(t, waiting_is_bounded);
 	tcase_add_loop_test(t, hash_of_a_new_password, 0, 3);
 	tcase_add_test(t, is_counted_and_bounded);
+	tcase_add_loop_test(t, rights_go_in_slices, 0, 2);
 	suite_add_tcase(s, t);
 	srunner_run_all(r, CK_ENV);
 	failed = srunner_ntests_failed(r);

@@ -1,0 +1,76 @@
+"""Folders that a node cannot use: another one has it, it may not be written, a later version wrote it."""
+# SPDX-License-Identifier: Apache-2.0
+import ctypes
+import os
+import pathlib
+import shutil
+import struct
+import subprocess
+
+import pytest
+
+from node import BINARY, SLOW, Node, clean_env, hermes
+
+
+def refused(done, *pieces):
+    assert done.returncode == 1, (done.returncode, done.stderr)
+    lines = [line for line in done.stderr.splitlines() if line.startswith("hermes server: ")]
+    assert len(lines) == 1, done.stderr
+    for piece in pieces:
+        assert piece in lines[0], lines[0]
+
+
+def test_a_folder_in_use(node):
+    this = node()
+    other = Node(this.folder / "other")
+    done = hermes("server", "-d", this.data, "--port", other.port, "--management-port", other.management_port)
+    refused(done, str(this.data))
+    this.raw().channel().declare("still", durable=True)
+
+
+@pytest.mark.parametrize("made", [True, False], ids=["used before", "new"])
+def test_a_folder_that_cannot_be_written(tmp_path, made):
+    assert os.geteuid() == 0, "this test changes to another user"
+    os.chmod(tmp_path, 0o755)
+    for folder in tmp_path.parents:
+        if folder.name.startswith("pytest-"):
+            os.chmod(folder, 0o755)
+    home = tmp_path / "home"
+    home.mkdir(mode=0o755)
+    binary = home / "hermes"
+    shutil.copy(BINARY, binary)
+    this = Node(tmp_path / "n")
+    if made:
+        this.start()
+        this.stop()
+    else:
+        this.data.mkdir()
+    os.chmod(this.folder, 0o755)
+    done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", binary, "server", "-d",
+                           this.data, "--port", str(this.port), "--management-port", str(this.management_port)],
+                          capture_output=True, text=True, timeout=30 * SLOW, env=clean_env(), cwd="/")
+    refused(done, str(this.data), "ermission denied")
+
+
+def test_a_newer_format(node):
+    """As a later version would write it: the number, and a checksum that is right."""
+    this = node()
+    this.stop()
+    path = this.data / "store"
+    old = path.read_bytes()
+    new = bytearray(old)
+    new[8:12] = struct.pack("<I", struct.unpack("<I", old[8:12])[0] + 1)
+    xxh3 = ctypes.CDLL("libxxhash.so.0").XXH3_64bits
+    xxh3.restype, xxh3.argtypes = ctypes.c_uint64, (ctypes.c_char_p, ctypes.c_size_t)
+    assert xxh3(old[:-8], len(old) - 8) == struct.unpack("<Q", old[-8:])[0]
+    new[-8:] = struct.pack("<Q", xxh3(bytes(new[:-8]), len(new) - 8))
+    path.write_bytes(new)
+    done = hermes("server", "-d", this.data, "--port", this.port, "--management-port", this.management_port)
+    refused(done, "newer")
+    path.write_bytes(old)
+    this.start()
+
+
+def test_the_folder_is_not_touched_by_check(tmp_path):
+    assert hermes("server", "--check", "-d", tmp_path / "data").returncode == 0
+    assert not pathlib.Path(tmp_path / "data").exists()
