@@ -112,7 +112,7 @@ def walk(port):
     for name in files:
         assert not name.startswith((b"/", b"http")), name
         status, headers, _ = ask(port, "GET", "/mq/one/" + name.decode(), headers={})
-        assert status == 200, name
+        assert status == (401 if name.startswith((b"api/whoami", b"api/vhosts")) else 200), name
     status, headers, _ = ask(port, "POST", "/mq/one/api/login", "username=guest&password=guest",
                              {"content-type": "application/x-www-form-urlencoded"})
     assert status == 200

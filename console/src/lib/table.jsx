@@ -90,6 +90,10 @@ export function ServerTable({ name, path, columns, sort: firstSort, desc: firstD
 		pagination: true, columns: wanted });
 	const { data, error, again } = usePolled(async (signal) => paged(await get(where, { signal }), page, size, search), [where], every);
 	latest.current = again;
+	useEffect(() => {
+		if (page > 1 && error?.status === 400 && /out of range/.test(error.reason))
+			setParams({ page: page - 1 }); // what was on the last page is gone
+	}, [error]);
 	const rows = data ? (map ? data.items.map(map) : data.items) : [];
 	const pages = data ? Math.max(1, data.page_count) : 1;
 	return (

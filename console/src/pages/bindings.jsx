@@ -47,7 +47,8 @@ function List({ from, vhost, path: where, empty }) {
 		{ key: 'routing_key', title: t('routing_key'), sort: 'routing_key', cell: (b) => <Name>{b.routing_key}</Name> },
 		{ key: 'arguments', title: t('arguments'), cell: (b) => <Value of={b.arguments} /> },
 		{ key: 'do', title: '', needs: ['source', 'destination', 'destination_type', 'properties_key'],
-			cell: (b) => b.source !== '' && <Destroy small label={t('unbind')} question={t('unbind.sure')} run={() => unbind(vhost, b, again)} /> },
+			cell: (b) => b.source !== '' && (
+				<span class="tools"><Destroy small label={t('unbind')} question={t('unbind.sure')} run={() => unbind(vhost, b, again)} /></span>) },
 	];
 	return <ServerTable name="bindings" path={where} columns={columns} sort={from ? 'destination' : 'source'} empty={empty}
 		rowKey={(b) => `${b.source}\n${b.destination_type}\n${b.destination}\n${b.properties_key}`} />;
