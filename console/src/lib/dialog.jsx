@@ -9,9 +9,15 @@ export function Dialog({ title, onClose, children, wide }) {
 	useEffect(() => {
 		ref.current.showModal();
 	}, []);
+	/* At once: the browser tells of it later, when another one may be open. Closed by it, the focus goes back. */
+	const close = (e) => {
+		e.preventDefault();
+		ref.current.close();
+		onClose();
+	};
 	return (
-		<dialog ref={ref} class={wide ? 'wide' : ''} onClose={onClose} aria-label={title}>
-			<header><h2>{title}</h2><button class="icon" aria-label={t('close')} onClick={onClose}>×</button></header>
+		<dialog ref={ref} class={wide ? 'wide' : ''} onCancel={close} onClose={(e) => e.target.isConnected && onClose()} aria-label={title}>
+			<header><h2>{title}</h2><button class="icon" type="button" aria-label={t('close')} onClick={close}>×</button></header>
 			{children}
 		</dialog>
 	);
