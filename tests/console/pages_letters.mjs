@@ -12,6 +12,12 @@ export const tests = {
 			await publish(api, 'amq.default', 'console-from', `m${i}`);
 		await login();
 		await open('queues', '/', 'console-from');
+		await page.getByRole('tab', { name: 'Look' }).click();
+		await page.getByText('m19', { exact: true }).waitFor();
+		await shot('queue-look');
+		if ((await api('GET', 'queues/%2F/console-from')).messages_ready !== 20)
+			throw new Error('looking took something');
+		await page.getByRole('tab', { name: 'State' }).click();
 		await page.getByRole('button', { name: 'Pause', exact: true }).click();
 		await page.getByText('is paused').waitFor();
 		await until(async () => (await api('GET', 'queues/%2F/console-from')).state === 'paused');

@@ -296,6 +296,61 @@ START_TEST(carbon_copies)
 }
 END_TEST
 
+/* ---- what operators are told ---- */
+
+static bool
+is(struct span s, const char *expected)
+{
+	return s.p != NULL && span_is(s, expected);
+}
+
+START_TEST(told)
+{
+	struct death_history h;
+	struct field f;
+	size_t at = 0;
+
+	ck_assert(!death_read(span_of(NULL, 0), &h));
+	ck_assert(!death_read(span_of(in.p, in.n), &h));
+	die("q", "expired");
+	die("b", "maxlen");
+	die("c", "rejected");
+	die("b", "maxlen");
+	ck_assert(death_read(span_of(in.p, in.n), &h));
+	ck_assert_uint_eq(h.count, 4);
+	ck_assert(is(h.reason, "maxlen"));
+	ck_assert(is(h.first.queue, "q"));
+	ck_assert(is(h.first.reason, "expired"));
+	ck_assert(is(h.first.exchange, "x"));
+	ck_assert_uint_eq(h.first.time_s, 7);
+	ck_assert(array_next(h.first.keys, &at, &f));
+	ck_assert(is(f.bytes, "k"));
+}
+END_TEST
+
+/* Lists that clients made up: what is not said is not there. */
+START_TEST(told_of_forged_lists)
+{
+	struct death_history h;
+	uint32_t mark;
+
+	table_put_string(&in, "x-first-death-queue", "q");
+	if (_i == 0) {
+		table_put_string(&in, "x-death", "text");
+		ck_assert(!death_read(span_of(in.p, in.n), &h));
+		return;
+	}
+	mark = begin_list();
+	for (int i = 1; i < _i; i++)
+		put_death("q", "expired", i == 2 ? INT64_MAX : 0);
+	table_end(&in, mark);
+	ck_assert(death_read(span_of(in.p, in.n), &h) == (_i > 1));
+	ck_assert(h.first.exchange.p == NULL && h.first.keys.p == NULL);
+	ck_assert_uint_eq(h.first.time_s, 0);
+	ck_assert_uint_eq(h.count, _i == 1 ? 0 : _i == 2 ? 1 : (uint64_t)INT64_MAX + 1);
+}
+END_TEST
+
 START_TEST(cycles)
 {
 	ck_assert(!is_cycle(SPAN_LIT("a")));
@@ -327,6 +382,8 @@ main(void)
 	tcase_add_test(tc, long_lists_have_an_end);
 	tcase_add_test(tc, carbon_copies);
 	tcase_add_test(tc, cycles);
+	tcase_add_test(tc, told);
+	tcase_add_loop_test(tc, told_of_forged_lists, 0, 4);
 	suite_add_tcase(s, tc);
 	srunner_run_all(sr, CK_NORMAL);
 	failed = srunner_ntests_failed(sr);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One queue: how it is, who reads it, what is bound to it, its messages, and what can be done to it.
 import { useState } from 'preact/hooks';
-import { del, get, path, post, put } from '../api.js';
+import { del, get, path, post, put, query } from '../api.js';
 import { t } from '../i18n/index.js';
 import { Destroy, Dialog } from '../lib/dialog.jsx';
 import { queueHref } from '../lib/exchange.jsx';
@@ -31,7 +31,7 @@ export function Queue({ args: [vhost, name] }) {
 	const { params } = useRoute();
 	const { data, error, again } = usePolled((signal) => load(vhost, name, signal), [vhost, name]);
 	const tab = params.tab ?? 'state';
-	const tabs = ['state', 'consumers', 'bindings', 'messages', 'live', 'publish'];
+	const tabs = ['state', 'consumers', 'bindings', 'look', 'messages', 'live', 'publish'];
 	return (
 		<>
 			<h1>{t('queue')} <Name>{name}</Name> <small class="muted"><bdi>{vhost}</bdi></small></h1>
@@ -41,6 +41,7 @@ export function Queue({ args: [vhost, name] }) {
 			{data && tab === 'state' && <About queue={data.queue} vhost={vhost} name={name} again={again} />}
 			{data && tab === 'consumers' && <Consumers consumers={data.queue.consumer_details ?? []} />}
 			{data && tab === 'bindings' && <QueueBindings vhost={vhost} name={name} />}
+			{data && tab === 'look' && <Look vhost={vhost} name={name} />}
 			{data && tab === 'messages' && <Get vhost={vhost} name={name} after={again} />}
 			{data && tab === 'live' && <Tail what="queue" vhost={vhost} name={name} />}
 			{data && tab === 'publish' && <Card title={t('publish.queue')}><Publish vhost={vhost} exchange="" routingKey={name} after={again} /></Card>}
@@ -133,6 +134,29 @@ const columnsHere = () => consumerColumns().filter((c) => c.key !== 'queue').map
 
 const Consumers = ({ consumers }) => <Rows columns={columnsHere()} rows={consumers} empty={t('queue.no_consumers')} label={t('page.consumers')}
 	rowKey={(c) => (c.channel_details?.name ?? '') + c.consumer_tag} />;
+
+const LOOK = 20; // messages of a page
+
+function Look({ vhost, name }) {
+	const { params } = useRoute();
+	const offset = Math.max(0, parseInt(params.offset, 10) || 0);
+	const where = 'hermes/queues/' + path(vhost, name) + '/browse' + query({ offset, count: LOOK, max_bytes: 1 << 16 });
+	const { data, error, again } = usePolled((signal) => get(where, { signal }), [where], 1 << 30);
+	return (
+		<>
+			<Refused error={error} />
+			<div class="bar">
+				<span class="count">{data && t('look.from', { from: number(offset + 1), ready: number(data.ready) })}</span>
+				<span class="grow" />
+				<button onClick={again}>{t('look.again')}</button>
+				<button disabled={offset === 0} onClick={() => setParams({ offset: Math.max(0, offset - LOOK) || null })}>{t('table.previous')}</button>
+				<button disabled={!data || offset + LOOK >= data.ready} onClick={() => setParams({ offset: offset + LOOK })}>{t('table.next')}</button>
+			</div>
+			{data?.messages.length === 0 && <p class="muted" role="status">{t('get.nothing')}</p>}
+			{data?.messages.map((m) => <Message key={m.id} message={m} />)}
+		</>
+	);
+}
 
 const MODES = ['ack_requeue_true', 'ack_requeue_false', 'reject_requeue_true', 'reject_requeue_false'];
 
