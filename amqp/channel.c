@@ -12,6 +12,7 @@
 #include "amqp/tx.h"
 #include "base/config.h"
 #include "base/mem.h"
+#include "broker/event.h"
 
 static void on_cancelled(struct consumer *k);
 static void describe(const struct session *s, struct session_info *out);
@@ -32,6 +33,7 @@ channel_new(struct connection *c, uint16_t id)
 	ch->state = CHANNEL_OPEN;
 	LIST_INIT(&ch->confirm_runs);
 	session_init(&ch->session, &c->client, &channel_session_ops);
+	event_channel(&ch->session, true);
 	return ch;
 }
 
@@ -52,6 +54,7 @@ channel_end_session(struct channel *ch)
 	/* What was taken is confirmed before the channel's end is told, as far as the output has room. */
 	if (ch->mode == MODE_CONFIRM)
 		channel_send_confirms(ch);
+	event_channel(&ch->session, false);
 	ch->is_ended = true;
 	unlink_confirming(ch);
 	confirm_wait_drop(ch);

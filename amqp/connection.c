@@ -24,6 +24,7 @@
 #include "base/config.h"
 #include "base/mem.h"
 #include "broker/broker.h"
+#include "broker/event.h"
 #include "broker/login.h"
 #include "broker/msg.h"
 #include "net/listener.h"
@@ -208,6 +209,8 @@ connection_finish(struct connection *c, bool flush, const char *reason)
 	connection_end_sessions(c);
 	connection_timer_stop(c);
 	client_end_traffic(&c->client);
+	if (c->mechanism != NULL) /* it said who it is */
+		event_connection(&c->client, false);
 	connection_set_state(c, CONN_CLOSED);
 	c->is_deaf = true;
 	login_cancel(&c->login);

@@ -205,9 +205,11 @@ call_method(struct connection *c, struct channel *ch, uint16_t channel, const st
 	}
 	method_count[m - methods]++;
 	c->client.broker->work += FRAME_LOOK; /* any of them may be slow */
+	c->client.broker->actor = &c->client.who;
 	e = m->fn(&call);
 	if (unlikely(e != NULL))
 		refuse_method(c, channel, e, id);
+	c->client.broker->actor = NULL;
 	if (c->state != CONN_CLOSED)
 		check_output(c);
 }

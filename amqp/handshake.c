@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "broker/broker.h"
+#include "broker/event.h"
 #include "broker/limits.h"
 #include "broker/login.h"
 #include "broker/permission.h"
@@ -239,6 +240,7 @@ refuse_login(struct connection *c, const char *mechanism, struct span name, cons
 	name.n = name.n > 255 ? 255 : name.n;
 	connection_log_some(c, LOG_WARNING, CONN_REFUSALS,
 	    "login refused for user '%.*s' using mechanism %s: %s", SPAN_FMT(name), mechanism, why);
+	event_login(&c->client, name, mechanism, why);
 	if (c->failure_close) {
 		e = error_make(E_LOGIN_REFUSED,
 		    "Login was refused using authentication mechanism %s. "
@@ -274,6 +276,7 @@ logged_in(struct connection *c, struct user *u, struct span name, const char *wh
 	transport_set_stranger(c->io, false);
 	client_set_user(&c->client, u);
 	c->client.mechanism = xstrdup(c->mechanism);
+	event_login(&c->client, span_str(u->name), c->mechanism, NULL);
 	send_tune(c);
 	connection_set_state(c, CONN_TUNING);
 }
@@ -397,6 +400,7 @@ connection_open(const struct method_call *call)
 		return error_make(E_NOT_ALLOWED, "access to vhost '%s' refused for user '%s'",
 		    vh->name, c->client.user->name);
 	client_set_vhost(&c->client, vh);
+	event_connection(&c->client, true);
 	codec_send(c, 0, AMQP_CONNECTION_OPEN_OK_METHOD, &ok);
 	connection_set_state(c, CONN_OPEN);
 	connection_timer_heartbeats(c);

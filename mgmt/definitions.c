@@ -61,6 +61,20 @@ answer(struct request *r, const struct import *im)
 	        (json_int_t)failed, "errors", errors));
 }
 
+/* For whom it is, as long as he waits. */
+static bool
+run_some(struct broker *b, struct http_import *h)
+{
+	const struct log_who who = { .peer = h->r != NULL ? h->r->peer.host : NULL,
+		.user = h->r != NULL ? h->r->user_name : NULL };
+	bool done;
+
+	b->actor = &who;
+	done = import_run(h->import, SLICE_US);
+	b->actor = NULL;
+	return done;
+}
+
 bool
 imports_run(struct mgmt *m)
 {
@@ -69,7 +83,7 @@ imports_run(struct mgmt *m)
 	if (likely(h == NULL))
 		return false;
 	if (!h->is_done) {
-		if (!import_run(h->import, SLICE_US))
+		if (!run_some(m->broker, h))
 			return !import_waits(h->import);
 		h->is_done = true;
 		h->wait = persist_objects_wait(m->broker);

@@ -154,11 +154,23 @@ still_may(struct request *r)
 	return false;
 }
 
+/* What it does is done for whoever asks: in the log, and in events. */
+static void
+call(struct request *r)
+{
+	struct broker *b = r->m->broker;
+	const struct log_who who = { .peer = r->peer.host, .user = r->user_name };
+
+	b->actor = &who;
+	r->route->fn(r);
+	b->actor = NULL;
+}
+
 static void
 on_body(struct request *r)
 {
 	if (!r->is_deferred || r->user_name == NULL || still_may(r))
-		r->route->fn(r);
+		call(r);
 }
 
 static void
@@ -168,7 +180,7 @@ take_body(struct request *r)
 	size_t max = (size_t)r->m->cfg->http_body;
 
 	if (!has || r->route->body == BODY_RAW)
-		r->route->fn(r);
+		call(r);
 	else if (r->route->body == BODY_LONG || max < BODY_SHORT_MAX)
 		body_read(r, max, on_body);
 	else

@@ -101,8 +101,15 @@ on_hashed(void *arg, const struct password *p)
 	struct hashing *h = arg;
 
 	if (h->job.r != NULL) {
-		h->job.r->job = NULL;
-		set(h->job.r, p);
+		struct request *r = h->job.r;
+		const struct log_who who = { .peer = r->peer.host, .user = r->user_name },
+		                     *before = r->m->broker->actor;
+		struct broker *b = r->m->broker;
+
+		r->job = NULL;
+		b->actor = &who;
+		set(r, p);
+		b->actor = before;
 	}
 	free(h);
 }

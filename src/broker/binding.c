@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "broker/broker.h"
+#include "broker/event.h"
 #include "broker/exchange_type/type.h"
 #include "broker/hash.h"
 #include "broker/persist.h"
@@ -125,8 +126,10 @@ add(struct exchange *source, struct queue *q, struct exchange *x, struct span ke
 		memcpy(b->key, key.p, key.n);
 	b->id = restored != 0 ? restored : ++source->vhost->broker->next_id;
 	attach(b, id);
-	if (restored == 0)
+	if (restored == 0) {
 		persist_binding(b);
+		event_binding(b, true);
+	}
 	return NULL;
 }
 
@@ -165,6 +168,7 @@ drop(struct binding *b)
 {
 	struct exchange *source = b->source;
 
+	event_binding(b, false);
 	persist_binding_gone(b);
 	exchange_type_ops(source->routes_as)->remove(source, b);
 	leave_walks(b);

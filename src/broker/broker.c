@@ -11,6 +11,7 @@
 #include "broker/delay.h"
 #include "broker/delay_heap.h"
 #include "broker/dead_letter.h"
+#include "broker/event.h"
 #include "broker/hash.h"
 #include "broker/notice.h"
 #include "broker/parameter.h"
@@ -123,6 +124,7 @@ broker_run(struct broker *b)
 		more |= transfers_run(b);
 	more |= session_run_waking(b);
 	more |= delays_run(b);
+	event_tell_alarms(b);
 	more |= notices_run(b);
 	more |= run_queues(b);
 	more |= run_cancelled(b);
@@ -154,6 +156,7 @@ broker_free(struct broker **bp)
 
 	*bp = NULL;
 	assert(TAILQ_EMPTY(&b->clients));
+	b->is_silent = true;
 	while (session_run_returning(b))
 		continue;
 	transfers_stop(b);

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "base/log.h"
 #include "base/wheel.h"
 #include "broker/memory.h"
 #include "broker/notice.h"
@@ -117,6 +118,10 @@ struct broker {
 		struct tap_stats stats;
 	} tap;
 	struct history *history;	/* owned; NULL: nothing is sampled (history.h) */
+	struct exchange *events;	/* borrowed: amq.rabbitmq.event of the default vhost; NULL: that is gone (event.h) */
+	const struct log_who *actor;	/* borrowed: for whom something is done at this moment; NULL: nobody, it is the broker's own doing */
+	bool told_memory, told_disk;	/* alarms, as events have them */
+	bool is_silent;			/* what ends now is no event */
 	struct notices notices;		/* what the broker has to say (notice.h) */
 	struct message_stats no_stats;	/* what belongs to no vhost is counted here, and nobody looks */
 	struct queue_depth no_depth;

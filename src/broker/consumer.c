@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "broker/client.h"
 #include "broker/consumer_timeout.h"
+#include "broker/event.h"
 #include "broker/hash.h"
 #include "broker/queue.h"
 #include "broker/quorum.h"
@@ -110,6 +111,7 @@ session_consume(
 	s->consumer_count++;
 	tag_add(s, k);
 	queue_add_consumer(q, k);
+	event_consumer(k, true);
 	*out = k;
 	return NULL;
 }
@@ -155,6 +157,7 @@ void
 consumer_release(struct consumer *k)
 {
 	assert(k->is_cancelled && k->queue == NULL);
+	event_consumer(k, false);
 	tag_remove(k->session, k);
 	TAILQ_REMOVE(&k->session->consumers, k, session_link);
 	k->session = NULL;

@@ -13,6 +13,7 @@
 #include "broker/broker.h"
 #include "broker/dedup.h"
 #include "broker/delay.h"
+#include "broker/event.h"
 #include "broker/exchange_type/delayed.h"
 #include "broker/exchange_type/type.h"
 #include "broker/persist.h"
@@ -281,6 +282,7 @@ exchange_declare(struct vhost *vh, const struct exchange_spec *spec, struct exch
 	if (x == NULL) {
 		x = create(vh, spec, type, ++vh->broker->next_id);
 		persist_exchange(x);
+		event_exchange_of(x, true);
 	}
 	*out = x;
 	return NULL;
@@ -292,6 +294,9 @@ destroy(struct exchange *x)
 {
 	struct vhost *vh = x->vhost;
 
+	event_exchange_of(x, false);
+	if (vh->broker->events == x)
+		vh->broker->events = NULL;
 	x->is_deleted = true;
 	persist_exchange_gone(x);
 	dedup_free(vh->broker, &x->dedup);

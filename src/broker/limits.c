@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 
+#include "broker/event.h"
 #include "broker/persist_access.h"
 #include "broker/queue.h"
 #include "broker/user.h"
@@ -50,29 +51,37 @@ change(struct limit *l, bool is_set, int64_t value)
 void
 vhost_limit_set(struct vhost *vh, enum vhost_limit which, int64_t value)
 {
-	if (change(&vh->limit[which], true, value))
+	if (change(&vh->limit[which], true, value)) {
 		persist_vhost(vh);
+		event_vhost_limits(vh);
+	}
 }
 
 void
 vhost_limit_clear(struct vhost *vh, enum vhost_limit which)
 {
-	if (change(&vh->limit[which], false, 0))
+	if (change(&vh->limit[which], false, 0)) {
 		persist_vhost(vh);
+		event_vhost_limits(vh);
+	}
 }
 
 void
 user_limit_set(struct user *u, enum user_limit which, int64_t value)
 {
-	if (change(&u->limit[which], true, value))
+	if (change(&u->limit[which], true, value)) {
 		persist_user(u);
+		event_user_limits(u);
+	}
 }
 
 void
 user_limit_clear(struct user *u, enum user_limit which)
 {
-	if (change(&u->limit[which], false, 0))
+	if (change(&u->limit[which], false, 0)) {
 		persist_user(u);
+		event_user_limits(u);
+	}
 }
 
 static inline bool

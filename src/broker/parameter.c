@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "broker/broker.h"
+#include "broker/event.h"
 #include "broker/name.h"
 #include "broker/persist_access.h"
 #include "broker/vhost.h"
@@ -114,6 +115,7 @@ parameter_set(struct broker *b, struct vhost *vh, struct span component, struct 
     struct span value, bool *created)
 {
 	const struct error *e = check(component, name, value);
+	struct parameter *p;
 	bool is_new = e == NULL && parameter_find(b, vh, component, name) == NULL;
 
 	if (is_new && HASH_COUNT(*table(b, vh)) >= PARAMETERS_MAX)
@@ -124,7 +126,9 @@ parameter_set(struct broker *b, struct vhost *vh, struct span component, struct 
 		    &b->memory, "set parameter", name, vh != NULL ? vh->name : NULL);
 	if (e != NULL)
 		return e;
-	persist_parameter(parameter_restore(b, vh, component, name, value, ++b->next_id));
+	p = parameter_restore(b, vh, component, name, value, ++b->next_id);
+	persist_parameter(p);
+	event_parameter(p, true);
 	if (created != NULL)
 		*created = is_new;
 	return NULL;
@@ -133,6 +137,7 @@ parameter_set(struct broker *b, struct vhost *vh, struct span component, struct 
 void
 parameter_clear(struct parameter *p)
 {
+	event_parameter(p, false);
 	persist_parameter_gone(p);
 	free_parameter(table(p->broker, p->vhost), p);
 }

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "broker/broker.h"
 #include "broker/client.h"
+#include "broker/event.h"
 #include "broker/pattern.h"
 #include "broker/permission_pattern.h"
 #include "broker/persist_access.h"
@@ -82,6 +83,7 @@ permission_set(
 	vh->broker->next_id++;
 	vh->broker->permission_epoch++;
 	persist_permission(permission_find(u, vh));
+	event_permission(permission_find(u, vh), true);
 	return NULL;
 }
 
@@ -89,6 +91,7 @@ void
 permission_clear(struct permission *p)
 {
 	p->vhost->broker->permission_epoch++;
+	event_permission(p, false);
 	persist_permission_gone(p);
 	free_permission(p);
 }

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "broker/broker.h"
 #include "broker/definition.h"
+#include "broker/event.h"
 #include "broker/exchange.h"
 #include "broker/pattern.h"
 #include "broker/persist.h"
@@ -309,6 +310,7 @@ policy_set(struct vhost *vh, enum policy_kind kind, const struct policy_spec *sp
 	if (old != NULL)
 		unlink_policy(old); /* walks that stand there go on with the new one */
 	put(p);
+	event_policy(p, true);
 	policies_changed(vh);
 	return NULL;
 }
@@ -320,6 +322,7 @@ policy_clear(struct vhost *vh, enum policy_kind kind, struct span name)
 
 	if (p == NULL)
 		return false;
+	event_policy(p, false);
 	persist_object_gone(vh->broker, OBJECT_POLICY, p->id);
 	unlink_policy(p);
 	policies_changed(vh);

@@ -9,6 +9,7 @@
 #include "broker/binding.h"
 #include "broker/dead_letter.h"
 #include "broker/dedup.h"
+#include "broker/event.h"
 #include "broker/exchange.h"
 #include "broker/lease.h"
 #include "broker/persist.h"
@@ -301,6 +302,7 @@ queue_remove(struct queue *q)
 	struct vhost *vh = q->vhost;
 
 	assert(!q->is_deleted);
+	event_queue(q, false);
 	persist_queue_gone(q);
 	dedup_free(b, &q->dedup);
 	if (unlikely(q->is_tapped))

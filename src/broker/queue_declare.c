@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "broker/dedup.h"
+#include "broker/event.h"
 #include "broker/exchange.h"
 #include "broker/hash.h"
 #include "broker/lease.h"
@@ -282,6 +283,7 @@ declare(struct vhost *vh, const struct queue_spec *given, struct client *client,
 			q = make(vh, &spec, client, ++vh->broker->next_id);
 			q->broker->stats.queues_created++;
 			persist_queue(q);
+			event_queue(q, true);
 		}
 	}
 	if (e != NULL)

@@ -88,8 +88,13 @@ void table_put_item(struct table_writer *w, const struct field *f);	/* of an arr
 void table_put_raw(struct table_writer *w, struct span bytes);
 void table_put_string(struct table_writer *w, const char *name, const char *value);
 void table_put_bool(struct table_writer *w, const char *name, bool value);
-/* Nested table: the mark is given back to table_end. */
+void table_put_text(struct table_writer *w, const char *name, struct span value);
+/* As I, or as l where it needs more than 31 bits. */
+void table_put_number(struct table_writer *w, const char *name, uint64_t value);
+/* Nested table; array, of texts: the mark is given back to table_end. */
 uint32_t table_begin(struct table_writer *w, const char *name);
+uint32_t table_begin_array(struct table_writer *w, const char *name);
+void table_put_item_text(struct table_writer *w, struct span value);
 void table_end(struct table_writer *w, uint32_t mark);
 
 #endif

@@ -150,6 +150,22 @@ table_put_string(struct table_writer *w, const char *name, const char *value)
 }
 
 void
+table_put_text(struct table_writer *w, const char *name, struct span value)
+{
+	put_name(w, span_str(name), 'S');
+	put_bytes(w, value);
+}
+
+void
+table_put_number(struct table_writer *w, const char *name, uint64_t value)
+{
+	bool is_short = value <= INT32_MAX;
+
+	put_name(w, span_str(name), is_short ? 'I' : 'l');
+	put_number(w, value, is_short ? 4 : 8);
+}
+
+void
 table_put_bool(struct table_writer *w, const char *name, bool value)
 {
 	put_name(w, span_str(name), 't');
@@ -162,6 +178,21 @@ table_begin(struct table_writer *w, const char *name)
 	put_name(w, span_str(name), 'F');
 	put_number(w, 0, 4);
 	return w->n;
+}
+
+uint32_t
+table_begin_array(struct table_writer *w, const char *name)
+{
+	put_name(w, span_str(name), 'A');
+	put_number(w, 0, 4);
+	return w->n;
+}
+
+void
+table_put_item_text(struct table_writer *w, struct span value)
+{
+	put_number(w, 'S', 1);
+	put_bytes(w, value);
 }
 
 void

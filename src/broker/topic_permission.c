@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "broker/broker.h"
 #include "broker/client.h"
+#include "broker/event.h"
 #include "broker/exchange.h"
 #include "broker/name.h"
 #include "broker/pattern.h"
@@ -104,6 +105,7 @@ topic_permission_set(struct user *u, struct vhost *vh, struct span exchange, con
 	vh->broker->next_id++;
 	vh->broker->permission_epoch++;
 	persist_topic_permission(topic_permission_find(u, vh, exchange));
+	event_topic_permission(topic_permission_find(u, vh, exchange), true);
 	if (created != NULL)
 		*created = is_new;
 	return NULL;
@@ -113,6 +115,7 @@ void
 topic_permission_clear(struct topic_permission *p)
 {
 	p->vhost->broker->permission_epoch++;
+	event_topic_permission(p, false);
 	persist_topic_permission_gone(p);
 	free_one(p);
 }

@@ -65,47 +65,19 @@ is_heard(const struct session *s, const struct msg *m)
 /* ---- headers ---- */
 
 static void
-put_span(struct table_writer *w, const char *name, struct span s)
-{
-	table_put_field(w, &(struct field){ .name = span_str(name), .kind = 'S', .bytes = s });
-}
-
-static void
-put_number(struct table_writer *w, const char *name, uint64_t n)
-{
-	table_put_field(w, &(struct field){ .name = span_str(name),
-	                       .kind = n <= INT32_MAX ? 'I' : 'l',
-	                       .integer = (int64_t)n });
-}
-
-/* An array whose items follow: table_end() ends it. */
-static uint32_t
-array_begin(struct table_writer *w, const char *name)
-{
-	table_put_field(w, &(struct field){ .name = span_str(name), .kind = 'A' });
-	return w->n;
-}
-
-static void
-put_item(struct table_writer *w, struct span s)
-{
-	table_put_item(w, &(struct field){ .kind = 'S', .bytes = s });
-}
-
-static void
 put_keys(struct table_writer *w, const struct msg *m)
 {
-	uint32_t mark = array_begin(w, "routing_keys");
+	uint32_t mark = table_begin_array(w, "routing_keys");
 	struct span headers;
 	struct field list, key;
 	size_t at = 0;
 
-	put_item(w, msg_key(m));
+	table_put_item_text(w, msg_key(m));
 	if (props_find(msg_props(m), PROP_HEADERS, &headers) && table_find(headers, "CC", &list) &&
 	    list.kind == 'A') {
 		while (array_next(list.bytes, &at, &key))
 			if (key.kind == 'S')
-				put_item(w, key.bytes);
+				table_put_item_text(w, key.bytes);
 	}
 	table_end(w, mark);
 }
@@ -150,7 +122,7 @@ put_props(struct table_writer *w, struct span raw, bool short_of_room)
 		if (!props_find(raw, rows[i].flag, &s))
 			continue;
 		if (rows[i].kind == 'n')
-			put_number(w, rows[i].name, number_of(s));
+			table_put_number(w, rows[i].name, number_of(s));
 		else if (rows[i].kind == 'S' || !short_of_room)
 			table_put_field(w, &(struct field){ .name = span_str(rows[i].name),
 			                       .kind = (uint8_t)rows[i].kind,
@@ -173,17 +145,17 @@ put_who(struct table_writer *w, const struct session *s)
 		s->ops->describe(s, &info);
 	table_put_string(w, "vhost", c->vhost->name);
 	table_put_string(w, "connection", name);
-	put_number(w, "channel", info.number);
+	table_put_number(w, "channel", info.number);
 	table_put_string(w, "user", c->user != NULL ? c->user->name : "");
 }
 
 static void
 put_queues(struct table_writer *w, const struct route *to, bool short_of_room)
 {
-	uint32_t mark = array_begin(w, "routed_queues");
+	uint32_t mark = table_begin_array(w, "routed_queues");
 
 	for (uint32_t i = 0; i < to->count && !(short_of_room && i == FEW_QUEUES); i++)
-		put_item(w, span_of(to->queue[i]->name, to->queue[i]->name_len));
+		table_put_item_text(w, span_of(to->queue[i]->name, to->queue[i]->name_len));
 	table_end(w, mark);
 }
 
@@ -195,12 +167,12 @@ write(struct table_writer *w, const struct session *s, const struct msg *m, cons
 	const char *node = s->broker->cfg->node_name;
 
 	table_writer_init(w, HEADERS_MAX);
-	put_span(w, "exchange_name", msg_exchange(m));
+	table_put_text(w, "exchange_name", msg_exchange(m));
 	put_keys(w, m);
 	put_props(w, msg_props(m), short_of_room);
 	table_put_string(w, "node", node != NULL ? node : "");
 	if (e != NULL)
-		put_number(w, "redelivered", (e->seq_flags & ENTRY_REDELIVERED) != 0);
+		table_put_number(w, "redelivered", (e->seq_flags & ENTRY_REDELIVERED) != 0);
 	put_who(w, s);
 	if (to != NULL)
 		put_queues(w, to, short_of_room);

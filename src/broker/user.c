@@ -13,6 +13,7 @@
 #include "base/worker.h"
 #include "broker/broker.h"
 #include "broker/client.h"
+#include "broker/event.h"
 #include "broker/name.h"
 #include "broker/permission.h"
 #include "broker/persist_access.h"
@@ -124,11 +125,16 @@ const struct error *
 user_set(struct broker *b, const struct user_spec *spec, bool *created)
 {
 	struct user *u;
-	const struct error *e = make_or_change(b, spec, false, &u, created);
+	bool is_new;
+	const struct error *e = make_or_change(b, spec, false, &u, &is_new);
 
-	if (e == NULL)
-		persist_user(u);
-	return e;
+	if (e != NULL)
+		return e;
+	persist_user(u);
+	event_user(u, is_new ? EVENT_MADE : EVENT_CHANGED);
+	if (created != NULL)
+		*created = is_new;
+	return NULL;
 }
 
 /* ---- the end ---- */
@@ -178,6 +184,7 @@ user_clear(struct user *u)
 	struct client *c;
 	char why[NAME_BYTES_MAX + 32];
 
+	event_user(u, EVENT_GOES);
 	persist_user_gone(u);
 	b->permission_epoch++;
 	snprintf(why, sizeof why, "user '%s' is deleted", u->name);
@@ -328,14 +335,16 @@ add_administrator(struct broker *b, const char *name, const char *password, bool
 	bool is_new;
 
 	password_make(&p, kind, span_str(password), PASSWORD_COST);
+	b->is_silent = true;
 	e = make_or_change(b, &spec, true, &u, &is_new);
-	if (e != NULL) {
+	if (e != NULL)
 		log_error("user '%s': %s", name, e->text);
-		return;
-	}
-	for (struct vhost *vh = is_new ? b->vhosts : NULL; vh != NULL; vh = vh->hh.next)
+	for (struct vhost *vh = e == NULL && is_new ? b->vhosts : NULL; vh != NULL;
+	     vh = vh->hh.next)
 		admit(u, vh);
-	persist_user(u);
+	if (e == NULL)
+		persist_user(u);
+	b->is_silent = false;
 }
 
 void

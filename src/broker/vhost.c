@@ -13,11 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/config.h"
 #include "base/mem.h"
 #include "broker/binding.h"
 #include "broker/broker.h"
 #include "broker/client.h"
 #include "broker/dead_letter.h"
+#include "broker/event.h"
 #include "broker/exchange.h"
 #include "broker/history.h"
 #include "broker/name.h"
@@ -47,6 +49,13 @@ static const struct {
 	{ "amq.rabbitmq.trace", EXCHANGE_TOPIC, true },
 };
 
+/* Of all vhosts it has the exchange of events. */
+static bool
+is_default(const struct broker *b, struct span name)
+{
+	return span_is(name, b->cfg->default_vhost != NULL ? b->cfg->default_vhost : "/");
+}
+
 static struct vhost *
 make(struct broker *b, struct span name, uint64_t id)
 {
@@ -63,6 +72,8 @@ make(struct broker *b, struct span name, uint64_t id)
 	for (i = 0; i < COUNT_OF(predeclared); i++)
 		exchange_predeclare(
 		    vh, predeclared[i].name, predeclared[i].type, predeclared[i].internal);
+	if (b->events == NULL && is_default(b, name))
+		b->events = exchange_predeclare(vh, event_exchange, EXCHANGE_TOPIC, true);
 	series_init(&b->series, &vh->series, SERIES_VHOST, b->now_ms);
 	history_watch(b, &vh->series);
 	series_is_old(&vh->series);
@@ -203,6 +214,7 @@ vhost_set(struct broker *b, struct span name, const struct vhost_spec *spec, str
 		return e;
 	}
 	persist_vhost(vh);
+	event_vhost(vh, is_new ? EVENT_MADE : EVENT_CHANGED);
 	if (out != NULL)
 		*out = vh;
 	if (created != NULL)
@@ -302,6 +314,9 @@ vhost_clear(struct vhost *vh)
 	struct broker *b = vh->broker;
 	unsigned left = DROP_STEPS;
 
+	event_vhost(vh, EVENT_GOES);
+	if (b->events != NULL && b->events->vhost == vh)
+		b->events = NULL; /* the next one of its name has it */
 	HASH_DEL(b->vhosts, vh);
 	series_fini(&b->series, &vh->series); /* no list shows it any more */
 	vh->is_deleted = true;

@@ -1,0 +1,198 @@
+"""What happened, and by whom: messages of amq.rabbitmq.event and lines of the log."""
+# SPDX-License-Identifier: Apache-2.0
+import json
+
+import pika
+import pytest
+
+from api import Api
+from node import wait_for
+
+EVENTS = "amq.rabbitmq.event"
+
+
+class Watch:
+    def __init__(self, this, *keys):
+        self.conn = this.pika()
+        self.chan = self.conn.channel()
+        self.chan.queue_declare("events")
+        for key in keys:
+            self.chan.queue_bind("events", EVENTS, key)
+
+    def take(self, *keys):
+        """The next events have these keys; their headers, without what differs each time."""
+        got = []
+
+        def one():
+            method, props, body = self.chan.basic_get("events", auto_ack=True)
+            if method is not None:
+                assert (method.exchange, body, props.delivery_mode) == (EVENTS, b"", 2)
+                assert props.headers.pop("timestamp_in_ms") // 1000 == props.timestamp
+                got.append((method.routing_key, props.headers))
+            return len(got) >= len(keys)
+        wait_for(one)
+        assert [key for key, _ in got] == list(keys)
+        assert self.chan.basic_get("events", auto_ack=True)[0] is None
+        return [headers for _, headers in got]
+
+
+@pytest.fixture
+def watch(node):
+    made = []
+
+    def make(this, *keys):
+        made.append(Watch(this, *keys))
+        return made[-1]
+    yield make
+    for w in made:
+        w.conn.close()
+
+
+def test_the_exchange(node):
+    this = node()
+    api = Api(this)
+    api("PUT", "vhosts/other", 201)
+    row = api.get("exchanges/%2F/" + EVENTS)
+    assert (row["type"], row["durable"], row["internal"], row["auto_delete"]) == ("topic", True, True, False)
+    api("GET", "exchanges/other/" + EVENTS, 404)
+    conn = this.pika()
+    with pytest.raises(pika.exceptions.ChannelClosedByBroker, match="internal exchange"):
+        chan = conn.channel()
+        chan.basic_publish(EVENTS, "k", b"forged")
+        chan.queue_declare("q")
+    conn.close()
+
+
+def test_of_clients(node, watch):
+    this = node()
+    seen = watch(this, "connection.*", "channel.*", "consumer.*", "user.authentication.*")
+    conn = this.pika(client_properties={"connection_name": "mine"})
+    login, opened = seen.take("user.authentication.success", "connection.created")
+    name = opened["name"]
+    assert (login["name"], login["connection_name"], login["auth_mechanism"]) == ("guest", name, "PLAIN")
+    assert {k: opened[k] for k in ("user", "vhost", "user_provided_name", "user_who_performed_action", "ssl", "peer_host")} \
+        == {"user": "guest", "vhost": "/", "user_provided_name": "mine", "user_who_performed_action": "guest", "ssl": False,
+            "peer_host": "127.0.0.1"}
+    assert '{<<"connection_name">>,longstr,<<"mine">>}' in opened["client_properties"]
+    chan = conn.channel(3)
+    made, = seen.take("channel.created")
+    assert (made["number"], made["name"], made["user"]) == (3, name + " (3)", "guest")
+    chan.queue_declare("q")
+    tag = chan.basic_consume("q", lambda *_: None, consumer_tag="t", exclusive=True, arguments={"x-priority": 4})
+    consumer, = seen.take("consumer.created")
+    assert consumer == {"consumer_tag": "t", "queue": "q", "vhost": "/", "channel": made["pid"], "ack_required": True,
+                        "exclusive": True, "prefetch_count": 0, "arguments": ['{<<"x-priority">>,signedint,4}'],
+                        "user_who_performed_action": "guest"}
+    chan.basic_cancel(tag)
+    assert seen.take("consumer.deleted")[0]["consumer_tag"] == "t"
+    conn.close()
+    closed, gone = seen.take("channel.closed", "connection.closed")
+    assert (closed["pid"], gone["pid"], gone["name"]) == (made["pid"], opened["pid"], name)
+    with pytest.raises(pika.exceptions.AMQPConnectionError):
+        this.pika(password="wrong")
+    failed, gone = seen.take("user.authentication.failure", "connection.closed")
+    assert failed["name"] == "guest" and failed["error"]
+    assert "connection.created" not in this.log     # a line of its own says it; at level debug there is more
+
+
+def test_of_topology(node, watch):
+    this = node()
+    seen = watch(this, "queue.*", "exchange.*", "binding.*")
+    conn = this.pika()
+    chan = conn.channel()
+    seen.take("binding.created")    # its own, the last one
+    chan.queue_declare("q", durable=True, arguments={"x-max-length": 5})
+    assert seen.take("queue.created") == [
+        {"name": "q", "vhost": "/", "durable": True, "auto_delete": False, "exclusive": False,
+         "arguments": ['{<<"x-max-length">>,signedint,5}'], "user_who_performed_action": "guest"}]
+    chan.queue_declare("q", durable=True, arguments={"x-max-length": 5})
+    chan.exchange_declare("x", "topic", auto_delete=True)
+    assert seen.take("exchange.created") == [
+        {"name": "x", "vhost": "/", "type": "topic", "durable": False, "auto_delete": True, "internal": False,
+         "arguments": [], "user_who_performed_action": "guest"}]
+    chan.queue_bind("q", "x", "a.*", {"h": "v"})
+    bound = {"source_name": "x", "source_kind": "exchange", "destination_name": "q", "destination_kind": "queue",
+             "routing_key": "a.*", "arguments": ['{<<"h">>,longstr,<<"v">>}'], "vhost": "/",
+             "user_who_performed_action": "guest"}
+    assert seen.take("binding.created") == [bound]
+    Api(this)("DELETE", "queues/%2F/q", 204)
+    gone, unbound, source = seen.take("queue.deleted", "binding.deleted", "exchange.deleted")
+    assert gone == {"name": "q", "vhost": "/", "user_who_performed_action": "guest"}
+    assert (unbound, source["name"]) == (bound, "x")
+    chan.queue_declare("own", exclusive=True)
+    seen.take("queue.created")
+    conn.close()
+    assert seen.take("queue.deleted")[0]["user_who_performed_action"] == "rmq-internal"
+    assert "guest@/: queue.created: 'q' in vhost '/'" in this.log
+    assert "guest: queue.deleted: 'q' in vhost '/'" in this.log
+
+
+def test_of_operators(node, watch):
+    this = node()
+    api = Api(this)
+    seen = watch(this, "vhost.#", "user.#", "permission.*", "topic.#", "policy.*", "operator.#", "parameter.*")
+    by = {"user_who_performed_action": "guest"}
+    api("PUT", "users/u", 201, {"password": "p", "tags": "monitoring,mine"})
+    assert seen.take("user.created", "user.tags.set") == [
+        {"name": "u", **by}, {"name": "u", "tags": ["monitoring", "mine"], **by}]
+    api("PUT", "users/u", 204, {"password": "q", "tags": ""})
+    assert seen.take("user.password.changed") == [{"name": "u", **by}]
+    api("PUT", "vhosts/v", 201, {"description": "d", "tags": "a"})
+    made, rights = seen.take("vhost.created", "permission.created")
+    assert made == {"name": "v", "description": "d", "tags": ["a"], "default_queue_type": "undefined", "tracing": False,
+                    "cluster_state": {api.get("overview")["node"]: "running"}, **by}
+    assert rights == {"user": "guest", "vhost": "v", "configure": ".*", "write": ".*", "read": ".*", **by}
+    api("PUT", "vhosts/v", 204, {"tracing": True})
+    assert seen.take("vhost.updated")[0]["tracing"] is True
+    api("PUT", "permissions/v/u", 201, {"configure": "a", "write": "b", "read": "c"})
+    seen.take("permission.created")
+    api("PUT", "topic-permissions/v/u", 201, {"exchange": "amq.topic", "write": "b", "read": "c"})
+    assert seen.take("topic.permission.created") == [
+        {"user": "u", "vhost": "v", "exchange": "amq.topic", "write": "b", "read": "c", **by}]
+    policy = {"pattern": "^a", "definition": {"max-length": 5}, "priority": 1, "apply-to": "queues"}
+    api("PUT", "policies/v/p", 201, policy)
+    assert seen.take("policy.set") == [{"name": "p", "vhost": "v", "operator": False, **policy, **by}]
+    api("PUT", "operator-policies/v/o", 201, policy)
+    api("DELETE", "policies/v/p", 204)
+    api("DELETE", "operator-policies/v/o", 204)
+    seen.take("policy.set", "policy.cleared", "operator.policy.cleared")
+    api("PUT", "vhost-limits/v/max-queues", 204, {"value": 5})
+    api("DELETE", "vhost-limits/v/max-queues", 204)
+    assert [e.get("max-queues") for e in seen.take("vhost.limits.set", "vhost.limits.cleared")] == [5, None]
+    api("PUT", "user-limits/u/max-channels", 204, {"value": 7})
+    api("PUT", "global-parameters/g", 201, {"name": "g", "value": {"a": 1}})
+    limits, parameter = seen.take("user.limits.set", "parameter.set")
+    assert limits == {"name": "limits", "username": "u", "max-channels": 7, **by}
+    assert json.loads(parameter["value"]) == {"a": 1} and parameter["component"] == "global"
+    api("DELETE", "users/u", 204)
+    seen.take("user.deleted", "permission.deleted", "topic.permission.deleted")
+    api("DELETE", "vhosts/v", 204)
+    assert seen.take("vhost.deleted", "permission.deleted")[0] == {"name": "v", **by}
+    for line in ("guest: policy.set: 'p' in vhost 'v'", "guest: vhost.deleted: 'v'", "guest: user.limits.set: 'u'"):
+        assert line in this.log
+
+
+def test_of_alarms(node, watch):
+    this = node("memory: {limit: 8MiB, spill: 0%}\n")
+    seen = watch(this, "alarm.*")
+    conn = this.raw()
+    chan = conn.channel()
+    chan.declare("q")
+    for _ in range(9):
+        chan.publish("", "q", b"x" * 1000000)
+    alarm, = seen.take("alarm.set")
+    assert alarm == {"source": "memory", "node": Api(this).get("overview")["node"]}
+    Api(this)("DELETE", "queues/%2F/q/contents", 204)
+    assert seen.take("alarm.cleared") == [alarm]
+    conn.abort()
+
+
+def test_lines_of_a_flood(node):
+    """So many lines of one kind, and how many were left out."""
+    this = node()
+    conn = this.pika()
+    chan = conn.channel()
+    for i in range(500):
+        chan.queue_declare("q%d" % i)
+    conn.close()
+    assert 150 <= this.log.count("queue.created") <= 201
