@@ -17,7 +17,7 @@
 #include "broker/table.h"
 #include "broker/trace.h"
 
-enum { BIT_MANDATORY = 1, BIT_IMMEDIATE = 2, FANOUT_CHECK = 8 };
+enum { BIT_MANDATORY = 1, BIT_IMMEDIATE = 2, FANOUT_CHECK = 8, UNROUTABLE_LINES = 1 /* in 10 s */ };
 
 /* --- one go ------------------------------------------------------------- */
 
@@ -267,6 +267,9 @@ channel_unroutable(struct channel *ch, struct msg *m, bool mandatory)
 	} else if (!reply_to_is_address(msg_key(m))) {
 		stats->drop_unroutable++;
 		SESSION_COUNT(&ch->session, drop_unroutable, 1);
+		connection_log_some(ch->conn, LOG_INFO, UNROUTABLE_LINES,
+		    "a message for exchange '%.*s' with key '%.*s' is dropped: no queue takes it",
+		    SPAN_FMT(msg_exchange(m)), SPAN_FMT(msg_key(m)));
 	}
 }
 

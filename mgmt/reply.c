@@ -14,6 +14,7 @@
 #include "broker/broker.h"
 #include "broker/error.h"
 #include "broker/persist.h"
+#include "broker/vhost.h"
 #include "mgmt/gzip.h"
 #include "mgmt/http.h"
 #include "mgmt/mgmt_priv.h"
@@ -232,17 +233,31 @@ reply_bad(struct request *r, const char *fmt, ...)
 	reply_error(r, 400, "bad_request", text);
 }
 
-void
-reply_not_authorised(struct request *r, const char *reason)
+static void
+say_refused(const struct request *r, const char *reason)
 {
 	static struct log_limit lines = { .burst = 20 };
 
 	if (log_allowed(&lines))
 		log_line(LOG_WARNING,
-		    &(struct log_who){ .peer = r->peer.host, .user = r->user_name },
+		    &(struct log_who){ .peer = r->peer.host,
+		        .user = r->user_name,
+		        .vhost = r->vhost != NULL ? r->vhost->name : NULL },
 		    "%s %s refused: %s", r->route->method_name, r->route->path, reason);
+}
+
+static void
+answer_not_authorised(struct request *r, const char *reason)
+{
 	/* no new login prompt: another password would not help */
 	reply_error(r, 401, "not_authorised", reason);
+}
+
+void
+reply_not_authorised(struct request *r, const char *reason)
+{
+	say_refused(r, reason);
+	answer_not_authorised(r, reason);
 }
 
 /* The text is behind the name: "NOT_FOUND - no queue ..." */
@@ -259,10 +274,11 @@ reply_refused(struct request *r, const struct error *e)
 {
 	const char *text = refusal_text(e);
 
+	say_refused(r, text);
 	if (e->id == E_NOT_FOUND)
 		reply_error(r, 404, "not_found", text);
 	else if (e->id == E_ACCESS_REFUSED)
-		reply_not_authorised(r, "Access refused.");
+		answer_not_authorised(r, "Access refused.");
 	else
 		reply_error(r, 400, "bad_request", text);
 }

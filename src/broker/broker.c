@@ -22,6 +22,7 @@
 #include "broker/quorum.h"
 #include "broker/route.h"
 #include "broker/transfer.h"
+#include "broker/trace.h"
 #include "broker/user.h"
 #include "broker/vhost.h"
 
@@ -125,6 +126,7 @@ broker_run(struct broker *b)
 	more |= session_run_waking(b);
 	more |= delays_run(b);
 	event_tell_alarms(b);
+	trace_follow(b);
 	more |= notices_run(b);
 	more |= run_queues(b);
 	more |= run_cancelled(b);

@@ -55,7 +55,7 @@ struct broker {
 	const struct config *cfg;	/* borrowed, outlives the broker */
 	struct wheel *wheel;		/* borrowed: the loop's */
 	uint64_t now_ms;		/* written by the node once a turn */
-	uint32_t tracing;		/* vhosts that are traced (trace.h) */
+	uint32_t tracing;		/* vhosts that are traced, and the log, if messages are followed there (trace.h) */
 	uint64_t next_id;		/* of queues, exchanges, clients: rising, never reused */
 	uint64_t permission_epoch;	/* rises when anybody's rights change: remembered answers are void */
 	struct vhost *vhosts;		/* owned, uthash by name */
@@ -121,6 +121,7 @@ struct broker {
 	struct exchange *events;	/* borrowed: amq.rabbitmq.event of the default vhost; NULL: that is gone (event.h) */
 	const struct log_who *actor;	/* borrowed: for whom something is done at this moment; NULL: nobody, it is the broker's own doing */
 	bool told_memory, told_disk;	/* alarms, as events have them */
+	bool is_followed;		/* trace_follow() */
 	bool is_silent;			/* what ends now is no event */
 	struct notices notices;		/* what the broker has to say (notice.h) */
 	struct message_stats no_stats;	/* what belongs to no vhost is counted here, and nobody looks */

@@ -17,6 +17,7 @@
 #include "broker/persist.h"
 #include "broker/queue_priv.h"
 #include "broker/quorum.h"
+#include "broker/trace.h"
 #include "broker/vhost.h"
 
 enum {
@@ -326,6 +327,8 @@ dead_letter(struct queue *q, struct entry *e, enum death_reason why)
 	struct strand *s;
 
 	dead_letter_count(q, why, 1);
+	if (unlikely(q->broker->tracing > 0))
+		trace_death(q, e, death_reasons[why]);
 	if (likely(q->set.dead_letter_exchange.p == NULL) || why == DEATH_RETAINED ||
 	    q->is_deleted) {
 		queue_entry_gone(q, e,

@@ -57,4 +57,7 @@ struct span dead_letters_key(const struct queue *q);
  * it entered, which are in broker->work. */
 bool dead_letters_send(struct dead_letters *d, const struct entry *e, size_t *cost) MUSTUSE;
 
+/* By enum death_reason: "rejected", ... as x-death has them. */
+extern const char *const death_reasons[];
+
 #endif

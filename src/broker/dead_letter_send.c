@@ -35,7 +35,7 @@ enum {
 	SPREAD_MAX = 12 /* 4,096 letters of one message */
 };
 
-static const char *const reasons[] = {
+const char *const death_reasons[] = {
 	[DEATH_REJECTED] = "rejected",
 	[DEATH_EXPIRED] = "expired",
 	[DEATH_MAXLEN] = "maxlen",
@@ -73,7 +73,7 @@ write_headers(struct table_writer *w, const struct queue *q, const struct entry 
 	size_t others =
 	    msg_props(e->m).n - pr->headers.n; /* short strings: some thousand bytes at most */
 	struct death death = {
-		.reason = span_str(reasons[letter_reason(e)]),
+		.reason = span_str(death_reasons[letter_reason(e)]),
 		.queue = span_of(q->name, q->name_len),
 		.exchange = msg_exchange(e->m),
 		.key = msg_key(e->m),

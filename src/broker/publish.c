@@ -19,6 +19,7 @@
 #include "broker/queue.h"
 #include "broker/table.h"
 #include "broker/topic_permission.h"
+#include "broker/trace.h"
 #include "broker/user.h"
 #include "broker/vhost.h"
 
@@ -246,6 +247,8 @@ refuse(struct queue *q, struct msg *m)
 {
 	q->stats.refused++;
 	q->broker->stats.refused++;
+	if (unlikely(q->broker->tracing > 0))
+		trace_death(q, &(struct entry){ .m = m }, "refused, the queue is full");
 	if (q->set.overflow == OVERFLOW_REJECT_DLX)
 		dead_letter_refused(q, m);
 	dead_letters_note_late(q);

@@ -278,6 +278,11 @@ batch_end(struct batch *b)
 	b->bytes = 0;
 }
 
+static const char *const settled[] = { [SETTLE_ACK] = "acknowledged",
+	[SETTLE_REJECT] = "rejected",
+	[SETTLE_REQUEUE] = "given back",
+	[SETTLE_LOST] = "given back, as its taker is gone" };
+
 /* u becomes a hole. */
 static inline void
 batch_add(struct batch *b, struct unacked *u)
@@ -289,6 +294,8 @@ batch_add(struct batch *b, struct unacked *u)
 	}
 	b->n++;
 	b->bytes += u->e.m->body_size;
+	if (unlikely(b->q->broker->tracing > 0))
+		trace_settle(b->s, b->q, &u->e, settled[b->how]);
 	if (unlikely(settle_returns(b->how))) {
 		queue_return(u->queue, &u->e, b->how);
 		u->e.m = NULL;

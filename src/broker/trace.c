@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/config.h"
+#include "base/log.h"
 #include "broker/broker.h"
 #include "broker/client.h"
 #include "broker/exchange.h"
@@ -201,6 +202,90 @@ tell(const struct session *s, struct msg *m, const struct route *to, const struc
 	table_writer_fini(&w);
 }
 
+/* ---- the log ---- */
+
+enum { NAMES = 400 /* bytes of names of queues in a line */ };
+
+void
+trace_follow(struct broker *b)
+{
+	bool on = log_enabled(LOG_DEBUG);
+
+	if (on == b->is_followed)
+		return;
+	b->is_followed = on;
+	if (on)
+		b->tracing++;
+	else
+		b->tracing--;
+}
+
+/* Its message-id; false: nobody asks, or it has none. */
+static bool
+is_followed(const struct broker *b, const struct msg *m, struct span *id)
+{
+	return b->is_followed && props_find(msg_props(m), PROP_MESSAGE_ID, id) && id->n > 0;
+}
+
+/* "2 queues: 'a' 'b'" */
+static const char *
+queues_of(const struct route *to, char buf[NAMES])
+{
+	size_t n = (size_t)snprintf(buf, NAMES, "%u queues", to->count);
+	uint32_t i;
+
+	for (i = 0; i < to->count; i++) {
+		const struct queue *q = to->queue[i];
+		int more;
+
+		if (q->name_len + 8u > NAMES - n)
+			break;
+		more = snprintf(
+		    buf + n, NAMES - n, "%s '%.*s'", i == 0 ? ":" : "", (int)q->name_len, q->name);
+		n += (size_t)more;
+	}
+	if (i < to->count && NAMES - n > 5)
+		snprintf(buf + n, NAMES - n, " ...");
+	return buf;
+}
+
+static void
+follow_publish(const struct session *s, const struct msg *m, const struct route *to)
+{
+	char names[NAMES];
+	struct span id;
+
+	if (is_followed(s->broker, m, &id))
+		log_line(LOG_DEBUG, &s->client->who,
+		    "message '%.*s' is published to exchange '%.*s' with key '%.*s', %s",
+		    SPAN_FMT(id), SPAN_FMT(msg_exchange(m)), SPAN_FMT(msg_key(m)),
+		    queues_of(to, names));
+}
+
+void
+trace_settle(const struct session *s, const struct queue *q, const struct entry *e, const char *how)
+{
+	struct span id;
+
+	/* a session that ended, but for its deliveries, has no client any more */
+	if (is_followed(s->broker, e->m, &id))
+		log_line(LOG_DEBUG, s->client != NULL ? &s->client->who : NULL,
+		    "message '%.*s' of queue '%.*s' is %s", SPAN_FMT(id), (int)q->name_len, q->name,
+		    how);
+}
+
+void
+trace_death(const struct queue *q, const struct entry *e, const char *why)
+{
+	struct span id;
+
+	if (is_followed(q->broker, e->m, &id))
+		log_line(LOG_DEBUG, NULL, "message '%.*s' dies in queue '%.*s': %s", SPAN_FMT(id),
+		    (int)q->name_len, q->name, why);
+}
+
+/* ---- what happens ---- */
+
 static struct span
 key_of(char buf[KEY], const char *what, struct span name)
 {
@@ -214,6 +299,7 @@ trace_publish(const struct session *s, struct msg *m, const struct route *to)
 {
 	char key[KEY];
 
+	follow_publish(s, m, to);
 	if (is_heard(s, m))
 		tell(s, m, to, NULL, key_of(key, "publish", msg_exchange(m)));
 }
@@ -223,6 +309,8 @@ trace_deliver(const struct session *s, const struct queue *q, const struct entry
 {
 	char key[KEY];
 
+	trace_settle(
+	    s, q, e, (e->seq_flags & ENTRY_REDELIVERED) != 0 ? "given out again" : "given out");
 	if (is_heard(s, e->m))
 		tell(s, e->m, NULL, e, key_of(key, "deliver", span_of(q->name, q->name_len)));
 }

@@ -10,6 +10,7 @@
 
 #include "base/attr.h"
 
+struct broker;
 struct entry;
 struct exchange;
 struct msg;
@@ -22,8 +23,15 @@ extern const char trace_exchange[]; /* its name */
 
 void trace_switch(struct vhost *vh, bool on);
 
+/* At the log's level debug, each message that has a message-id can be followed by it through the log: published, given out,
+ * settled, given up. For broker.c: the level may have changed. */
+void trace_follow(struct broker *b);
+
 /* broker->tracing is not 0: m of this session goes to the route; e goes to it from q. */
 void trace_publish(const struct session *s, struct msg *m, const struct route *to) COLD;
 void trace_deliver(const struct session *s, const struct queue *q, const struct entry *e) COLD;
+/* It was settled so, or is given up by its queue for this reason. */
+void trace_settle(const struct session *s, const struct queue *q, const struct entry *e, const char *how) COLD;
+void trace_death(const struct queue *q, const struct entry *e, const char *why) COLD;
 
 #endif
