@@ -80,6 +80,7 @@ settle(struct amqp *a, struct confirm_run *r, uint64_t now_us)
 
 	stats->confirm_waited += count;
 	stats->confirm_wait_us += (now_us - r->since_us) * count;
+	histogram_add(&a->broker->confirm_waits, histogram_us, now_us - r->since_us, count);
 	confirm_settle_range(&r->ch->confirms, r->first, r->last, true);
 	channel_mark_confirming(r->ch);
 	run_free(a, r);

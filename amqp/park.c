@@ -114,9 +114,47 @@ channel_keep_parked(struct channel *ch, const uint8_t *frame, size_t n)
 
 /* --- on the lists and off them ------------------------------------------ */
 
+/* PARK_DUE is no wait. */
+static struct back_pressure *
+pressure_of(const struct channel *ch)
+{
+	static const enum pressure by_reason[PARK_REASONS] = { [PARK_MEMORY] = PRESSURE_memory,
+		[PARK_STORE] = PRESSURE_disk,
+		[PARK_LAG] = PRESSURE_queue,
+		[PARK_LETTERS] = PRESSURE_letters,
+		[PARK_WRITTEN] = PRESSURE_journal,
+		[PARK_DURABLE] = PRESSURE_journal,
+		[PARK_LOAD] = PRESSURE_read,
+		[PARK_DUE] = PRESSURES };
+	enum pressure p = by_reason[ch->parked_for];
+
+	return ch->is_parked && p != PRESSURES ? &ch->conn->amqp->broker->pressure[p] : NULL;
+}
+
+static void
+uncount_wait(const struct channel *ch)
+{
+	struct back_pressure *p = pressure_of(ch);
+
+	if (p != NULL)
+		p->now--;
+}
+
+static void
+count_wait(const struct channel *ch)
+{
+	struct back_pressure *p = pressure_of(ch);
+
+	if (p != NULL) {
+		p->now++;
+		p->times++;
+	}
+}
+
 void
 park_put(struct channel *ch, enum park_reason reason)
 {
+	uncount_wait(ch);
 	if (ch->is_parked)
 		TAILQ_REMOVE(&ch->conn->amqp->parked[ch->parked_for], ch, parked_link);
 	else
@@ -124,6 +162,7 @@ park_put(struct channel *ch, enum park_reason reason)
 	ch->is_parked = true;
 	ch->parked_for = reason;
 	TAILQ_INSERT_TAIL(&ch->conn->amqp->parked[reason], ch, parked_link);
+	count_wait(ch);
 }
 
 struct parked
@@ -131,6 +170,7 @@ park_take(struct channel *ch)
 {
 	struct parked k = ch->parked;
 
+	uncount_wait(ch);
 	TAILQ_REMOVE(&ch->conn->amqp->parked[ch->parked_for], ch, parked_link);
 	ch->is_parked = false;
 	ch->parked = (struct parked){ 0 };

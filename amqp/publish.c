@@ -280,6 +280,7 @@ open_confirm(struct channel *ch, struct store_wait wait, bool refused)
 	bool settled = wait.lsn == 0 && !refused;
 	uint64_t tag = confirm_open(&ch->confirms, settled);
 
+	ch->session.broker->stats.publish_confirm++;
 	if (tag == 0)
 		return error_make(E_RESOURCE_ERROR, "too many unconfirmed messages on one channel");
 	if (unlikely(refused))

@@ -26,6 +26,7 @@ turn_time_note(struct turn_time *t, uint64_t mono_us, uint64_t cpu_us)
 		return;
 	}
 	move_on(t, mono_us);
+	histogram_add(&t->turns, histogram_us, took, 1);
 	if (took > t->max_us)
 		t->max_us = took;
 	if (took > t->latest_us)

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/histogram.h"
+
 enum { TURN_TIME_LEAST_US = 500, TURN_TIME_SPAN_US = 60 * 1000 * 1000 };
 
 struct turn_time { /* zero at first */
@@ -16,6 +18,7 @@ struct turn_time { /* zero at first */
 	uint64_t latest_us;       /* since whoever reads it last set it to 0 */
 	uint64_t span_us;         /* when `now` began */
 	uint64_t now_us, before_us; /* the longest of this minute, and of the one before */
+	struct histogram turns;     /* by histogram_us; short ones as they are added up */
 };
 
 /* At the end of a turn: is it time to ask? */

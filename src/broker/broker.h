@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "base/histogram.h"
 #include "base/log.h"
 #include "base/wheel.h"
 #include "broker/memory.h"
@@ -128,6 +129,11 @@ struct broker {
 	struct queue_depth no_depth;
 	struct memory memory;
 	struct broker_stats stats;
+	struct delivery_stats quorum_stats;	/* what of them is of quorum queues */
+	struct histogram sizes;		/* of published messages, by histogram_sizes; not those of the first place */
+	struct histogram confirm_waits;	/* by histogram_us: how long those waited that stats.confirm_waited counts */
+	struct back_pressure pressure[PRESSURES];
+	uint64_t exchanges_uncounted;	/* publishes of channels to more exchanges than they count (session.h) */
 	bool closing;			/* maintenance or stop: nothing new is accepted */
 };
 

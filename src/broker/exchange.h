@@ -28,7 +28,6 @@ enum exchange_type {
 struct exchange {
 	struct vhost *vhost;			/* borrowed */
 	char *name;				/* owned */
-	uint64_t id;
 	uint16_t name_len;
 	enum exchange_type type;
 	enum exchange_type routes_as;		/* the type, or what an x-delayed-message exchange routes as in the end */
@@ -41,6 +40,7 @@ struct exchange {
 	 * exchanges it leads to, its alternate. What is remembered under another generation is void. Rising over
 	 * all exchanges of a process, so that a new exchange never has an old one's. */
 	uint64_t generation;
+	uint64_t id;
 	/* A route was found through it since its generation rose. While it is false nobody remembers anything that
 	 * depends on it, so further changes cost nothing, however much leads to it. */
 	bool observed;

@@ -320,6 +320,12 @@ to_route(struct broker *b, struct msg *m, const struct route *route, uint64_t du
 	return outcome;
 }
 
+/* Small ones are what is left. */
+static void __attribute__((noinline)) count_size(struct broker *b, uint64_t size)
+{
+	b->sizes.count[histogram_place(histogram_sizes, size)]++;
+}
+
 enum publish_outcome
 publish_deliver(struct broker *b, struct msg *m, const struct route *route, uint64_t due_ms,
     struct store_wait *wait)
@@ -331,6 +337,9 @@ publish_deliver(struct broker *b, struct msg *m, const struct route *route, uint
 	*wait = (struct store_wait){ 0 };
 	b->stats.publish++;
 	b->stats.publish_in += m->body_size;
+	b->stats.routed += route->count;
+	if (m->body_size > histogram_sizes[0])
+		count_size(b, m->body_size);
 	return to_route(b, m, route, due_ms, wait, PUBLISH_CLIENT);
 }
 

@@ -50,6 +50,8 @@ const struct error *publish_refuse_route(const struct exchange *x, struct span k
 static inline void
 publish_count(struct session *s, struct exchange *x, const struct msg *m, uint32_t copies)
 {
+	if (unlikely(s->published.exchange != x->id))
+		published_to(s, x);
 	SESSION_COUNT(s, publish, 1);
 	x->stats.publish_in++;
 	x->stats.publish_out += copies;

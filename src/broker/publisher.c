@@ -110,6 +110,7 @@ hand_on(struct publisher *p, struct msg *m, const struct route *route, uint64_t 
 	if (outcome == PUBLISH_REFUSED)
 		return PUBLISHED_REFUSED;
 	SESSION_COUNT(&p->session, confirm, 1);
+	p->session.broker->stats.publish_confirm++;
 	p->session.broker->stats.confirm++;
 	return routed ? PUBLISHED_ROUTED : PUBLISHED_UNROUTED;
 }

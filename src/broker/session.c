@@ -67,8 +67,7 @@ count_given(struct session *s, struct queue *q, struct entry *e)
 	e->deliveries++;
 	if (unlikely(e->seq_flags & ENTRY_REDELIVERED)) {
 		SESSION_COUNT(s, redeliver, 1);
-		q->stats.redeliver++;
-		q->broker->stats.redeliver++;
+		QUEUE_COUNT(q, redeliver, 1);
 	}
 }
 
@@ -102,8 +101,7 @@ session_deliver(struct consumer *k, struct queue *q, struct entry *e)
 	s->ops->deliver(k, e, tag);
 	if (k->no_ack) {
 		SESSION_COUNT(s, deliver_no_ack, 1);
-		q->stats.deliver_no_ack++;
-		q->broker->stats.deliver_no_ack++;
+		QUEUE_COUNT(q, deliver_no_ack, 1);
 		queue_entry_gone(q, e, ACK_ACKED);
 		msg_unref(&e->m);
 		return;
@@ -111,8 +109,7 @@ session_deliver(struct consumer *k, struct queue *q, struct entry *e)
 	put_waiting(s, q, k, e, tag);
 	consumer_timeout_watch(s, q->broker->now_ms, k->timeout_ms);
 	SESSION_COUNT(s, deliver, 1);
-	q->stats.deliver++;
-	q->broker->stats.deliver++;
+	QUEUE_COUNT(q, deliver, 1);
 	k->unacked++;
 	s->limited++;
 	if (unlikely(k->is_own_limit) && k->unacked == k->limit) {
@@ -133,8 +130,7 @@ session_get(
 		    !(queue_waits_for_letters(q) && dead_letters_full(q)))
 			return GET_LATER;
 		SESSION_COUNT(s, get_empty, 1);
-		q->stats.get_empty++;
-		q->broker->stats.get_empty++;
+		QUEUE_COUNT(q, get_empty, 1);
 		return GET_EMPTY;
 	}
 	*tag = s->next_tag++;
@@ -145,8 +141,7 @@ session_get(
 		trace_deliver(s, q, e);
 	if (no_ack) {
 		SESSION_COUNT(s, get_no_ack, 1);
-		q->stats.get_no_ack++;
-		q->broker->stats.get_no_ack++;
+		QUEUE_COUNT(q, get_no_ack, 1);
 		queue_entry_gone(q, e, ACK_ACKED);
 		return GET_GOT;
 	}
@@ -154,8 +149,7 @@ session_get(
 	consumer_timeout_watch(s, q->broker->now_ms, consumer_timeout_of(q));
 	msg_ref(e->m);
 	SESSION_COUNT(s, get, 1);
-	q->stats.get++;
-	q->broker->stats.get++;
+	QUEUE_COUNT(q, get, 1);
 	return GET_GOT;
 }
 
@@ -231,8 +225,7 @@ count_settled(struct session *s, struct queue *q, enum settle how, uint32_t n)
 
 	if (likely(how == SETTLE_ACK)) {
 		SESSION_COUNT(s, ack, n);
-		q->stats.ack += n;
-		all->ack += n;
+		QUEUE_COUNT(q, ack, n);
 	} else if (how == SETTLE_REJECT) {
 		all->reject += n;
 	} else {
@@ -574,6 +567,7 @@ session_end(struct session *s)
 	else
 		give_back(s);
 	LIST_REMOVE(s, link);
+	published_fini(s);
 	if (s->is_counted)
 		s->client->user->channels--;
 	series_fini(&s->broker->series, &s->series);

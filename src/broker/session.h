@@ -20,6 +20,7 @@
 #include "broker/broker.h"
 #include "broker/error.h"
 #include "broker/msg.h"
+#include "broker/published.h"
 #include "broker/series.h"
 #include "broker/stats.h"
 
@@ -71,6 +72,15 @@ struct unacked {	/* a delivery that waits */
 		(s)->totals->name += (n); \
 	} while (0)
 
+/* What goes out of a queue, for it and for the node. */
+#define QUEUE_COUNT(q, name, n) \
+	do { \
+		(q)->stats.name += (n); \
+		(q)->broker->stats.name += (n); \
+		if (unlikely((q)->quorum != NULL)) \
+			(q)->broker->quorum_stats.name += (n); \
+	} while (0)
+
 struct unacked_ring {
 	struct unacked *slot;		/* NULL until the first delivery */
 	uint32_t mask, live;		/* live: open ones in the ring */
@@ -92,6 +102,7 @@ struct session {
 	uint32_t consumer_count;
 	uint64_t allowance;		/* publishes it may make while memory is short: deliveries got since (memory.h) */
 	struct message_stats stats, *totals;	/* totals: borrowed, the vhost's */
+	struct published_list published;	/* by exchange */
 	struct consumer_list consumers;	/* owned, in the order of their consume */
 	/* Those that could take but for `limit`: the one that waits longest first. While limit has room and somebody
 	 * waits, we are in broker->waking. */

@@ -20,6 +20,8 @@
 #define BROKER_STATS(X)                                                                           \
 	X(publish, COUNTER, "messages published by clients")                                      \
 	X(publish_in, COUNTER, "bytes of bodies published by clients")                            \
+	X(publish_confirm, COUNTER, "those of them that are to be confirmed")                     \
+	X(routed, COUNTER, "copies of published messages put into queues")                        \
 	X(confirm, COUNTER, "messages confirmed to publishers")                                   \
 	X(confirm_waited, COUNTER, "messages whose confirm had to wait for the disk")             \
 	X(confirm_wait_us, COUNTER, "microseconds that they waited, added up")                    \
@@ -71,6 +73,7 @@
 	X(connections, GAUGE, "open connections")                                                 \
 	X(channels, GAUGE, "open channels")                                                       \
 	X(consumers, GAUGE, "consumers")                                                          \
+	X(publishers, GAUGE, "open channels that have published")                                 \
 	X(queues, GAUGE, "queues")                                                                \
 	X(quorum_queues, GAUGE, "those of them that are quorum queues")                           \
 	X(queues_paused, GAUGE, "those of them that are paused")                                  \
@@ -81,6 +84,25 @@
 	X(messages_delayed, GAUGE, "messages that wait in delayed-message exchanges")             \
 	X(messages_ready, GAUGE, "messages ready for delivery, in all queues")                    \
 	X(messages_unacknowledged, GAUGE, "messages delivered and not acknowledged, in all queues")
+
+/* What channels wait for, so that whoever uses them is held back (DESIGN: ownership, bounds, back pressure).
+ *	X(name, help) */
+#define BACK_PRESSURE(X)                                                                          \
+	X(memory, "the memory alarm")                                                             \
+	X(disk, "a disk that is full or far behind")                                              \
+	X(queue, "a queue that has too much in memory")                                           \
+	X(letters, "dead letters to be sent")                                                     \
+	X(journal, "the journal, with an answer")                                                 \
+	X(read, "messages to be read from disk")
+enum pressure {
+#define X(name, help) PRESSURE_##name,
+	BACK_PRESSURE(X)
+#undef X
+	PRESSURES
+};
+struct back_pressure {
+	uint64_t now, times; /* so many wait; had to, so far */
+};
 
 /* Of a queue. */
 #define QUEUE_STATS(X)                                                                            \
@@ -119,6 +141,9 @@ struct broker_stats {
 };
 struct queue_stats {
 	QUEUE_STATS(STATS_FIELD)
+};
+struct delivery_stats {
+	DELIVERY_STATS(STATS_FIELD)
 };
 struct message_stats {
 	MESSAGE_STATS(STATS_FIELD)

@@ -25,6 +25,8 @@ struct chunk;
 
 TAILQ_HEAD(transport_list, transport);
 
+enum { LOOP_PAUSES = 4 }; /* bits of enum transport_pause */
+
 struct loop {
 	struct event_base *base;        /* owned */
 	struct wheel *wheel;            /* owned */
@@ -43,6 +45,10 @@ struct loop {
 	uint32_t spare_count;
 	uint64_t turns, recv_calls, writev_calls, bytes_in, bytes_out;
 	struct turn_time turn_time;
+	/* transports that are not read, by the number of the bit of PAUSE_*: so many now, so many times */
+	struct {
+		uint64_t now, times;
+	} paused[LOOP_PAUSES];
 	struct loop_events *events; /* owned; loop.c only */
 };
 

@@ -287,9 +287,26 @@ transport_read(struct transport *t, size_t quota)
 		show(t, n);
 }
 
+static void
+count_paused(struct transport *t, uint32_t before, uint32_t after)
+{
+	for (unsigned i = 0; i < LOOP_PAUSES; i++) {
+		if (((before ^ after) & BIT(i)) == 0)
+			continue;
+		if ((after & BIT(i)) == 0) {
+			t->loop->paused[i].now--;
+		} else {
+			t->loop->paused[i].now++;
+			t->loop->paused[i].times++;
+		}
+	}
+}
+
 void
 transport_pause(struct transport *t, uint32_t reasons)
 {
+	if (!t->is_closed)
+		count_paused(t, t->paused, t->paused | reasons);
 	t->paused |= reasons;
 	if (!t->is_closed)
 		transport_update_events(t);
@@ -300,6 +317,8 @@ transport_resume(struct transport *t, uint32_t reasons)
 {
 	uint32_t before = t->paused;
 
+	if (!t->is_closed)
+		count_paused(t, before, before & ~reasons);
 	t->paused &= ~reasons;
 	if (t->is_closed || before == 0 || t->paused != 0)
 		return;
@@ -373,6 +392,7 @@ transport_close(struct transport *t)
 	if (t->is_closed)
 		return;
 	t->is_closed = true;
+	count_paused(t, t->paused, 0);
 	t->io->blocked = false;
 	transport_update_events(t);
 	wheel_disarm(l->wheel, &t->io->timer);

@@ -558,6 +558,10 @@ journal_stats(const struct journal *j, struct journal_stats *out)
 	out->sync_us = atomic_load_explicit(&j->sync_us, memory_order_relaxed);
 	out->sync_max_us = atomic_load_explicit(&j->sync_max_us, memory_order_relaxed);
 	out->created = atomic_load_explicit(&j->created, memory_order_relaxed);
+	for (unsigned i = 0; i < HISTOGRAM_MAX; i++)
+		out->sync_times.count[i] =
+		    atomic_load_explicit(&j->sync_times[i], memory_order_relaxed);
+	out->sync_times.sum = out->sync_us;
 }
 
 /* ---- the end ---- */

@@ -16,6 +16,7 @@
 
 #include "base/attr.h"
 #include "base/bytes.h"
+#include "base/histogram.h"
 #include "base/worker.h"
 #include "store/disk.h"
 #include "store/format.h"
@@ -100,6 +101,7 @@ bool journal_file_name(const struct journal *j, uint32_t number, char out[JOURNA
 /* Counters, by any name that metrics use (stats.h). */
 struct journal_stats {
 	uint64_t bytes, records, chunks, writes, syncs, sync_us, sync_max_us, recycled, created;
+	struct histogram sync_times; /* by histogram_us */
 };
 void journal_stats(const struct journal *j, struct journal_stats *out);
 

@@ -135,6 +135,7 @@ struct journal {
 	atomic_bool wants_retry, retry; /* to make a spare: the core wants to be told; it is time */
 	_Atomic uint32_t next_slot;
 	_Atomic uint64_t chunks, writes, syncs, sync_us, sync_max_us, created;
+	_Atomic uint64_t sync_times[HISTOGRAM_MAX]; /* syncs by histogram_us */
 };
 
 static inline void

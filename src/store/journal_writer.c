@@ -54,6 +54,8 @@ count_sync(struct journal *j, uint64_t us)
 {
 	atomic_fetch_add_explicit(&j->syncs, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&j->sync_us, us, memory_order_relaxed);
+	atomic_fetch_add_explicit(
+	    &j->sync_times[histogram_place(histogram_us, us)], 1, memory_order_relaxed);
 	if (us > atomic_load_explicit(&j->sync_max_us, memory_order_relaxed))
 		atomic_store_explicit(&j->sync_max_us, us, memory_order_relaxed);
 }

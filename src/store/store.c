@@ -199,3 +199,12 @@ store_stats(const struct store *s, struct store_stats *out)
 			out->journal_file_bytes += file.size;
 	segments_stats(s, out);
 }
+
+void
+store_sync_times(const struct store *s, struct histogram *out)
+{
+	struct journal_stats j;
+
+	journal_stats(s->journal, &j);
+	*out = j.sync_times;
+}

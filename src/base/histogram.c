@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/histogram.h"
+
+const uint64_t histogram_us[] = { 100, 250, 500, 1000, 2500, 5000, 10000, 25000, 50000, 100000,
+	250000, 500000, 1000000, 10000000, 0 };
+const uint64_t histogram_sizes[] = { 100, 1000, 10000, 100000, 1000000, 10000000, 50000000,
+	100000000, 0 };
+_Static_assert(sizeof histogram_us / sizeof *histogram_us <= HISTOGRAM_MAX, "a place each");
