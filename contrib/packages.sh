@@ -13,6 +13,8 @@ test_packages=(check clang libclang-rt-14-dev python3 python3-pytest python3-pyt
 	ruby ruby-bunny php-cli php-amqplib php-amqp perl libanyevent-rabbitmq-perl nagios-plugins-rabbitmq)
 # For the console. Node and npm may be there from elsewhere; Debian's npm cannot be installed beside those.
 command -v npm >/dev/null || build_packages+=(nodejs npm)
+# It reads what the node says of itself; as a service it is not started.
+test_packages+=(prometheus)
 # The console in a browser, with letters for what people write.
 test_packages+=(chromium fonts-noto-cjk fonts-noto-color-emoji)
 

@@ -105,6 +105,8 @@ about_listeners(const struct mgmt *m)
 		m->node.ports(m->node.arg, put_port, &list);
 	for (unsigned i = 0; http_port(m->http, i, &a); i++)
 		put_port(&list, "http", a.host, a.port);
+	for (unsigned i = 0; mgmt_metrics_listener(m, i, &a); i++)
+		put_port(&list, "http/prometheus", a.host, a.port);
 	return list.array;
 }
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * /api/auth/attempts: logins by protocol. */
+#include "mgmt/attempts.h"
+
 #include "broker/broker.h"
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/nodes.h"
 #include "mgmt/request.h"
 #include "mgmt/rows.h"
 
-static struct login_counts
-counts(const struct mgmt *m)
+struct login_counts
+login_counts_of(const struct mgmt *m)
 {
 	const struct broker_stats *s = &m->broker->stats;
 	struct login_counts c = m->logins;
@@ -31,7 +33,7 @@ void
 route_attempts(struct request *r)
 {
 	const struct login_counts *from = &r->m->attempts;
-	struct login_counts c = counts(r->m);
+	struct login_counts c = login_counts_of(r->m);
 	json_t *list = json_array();
 
 	if (!node_is(r->m, request_arg(r, 0))) {
@@ -61,6 +63,6 @@ route_attempts_reset(struct request *r)
 		reply_not_found(r);
 		return;
 	}
-	r->m->attempts = counts(r->m);
+	r->m->attempts = login_counts_of(r->m);
 	reply_empty(r, 204);
 }

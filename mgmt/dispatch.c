@@ -84,10 +84,16 @@ why_not(const struct request *r)
 
 /* --- what the client takes ---------------------------------------------------- */
 
-/* Does one of the ranges of an Accept header cover the type? (RFC 9110, 12.5.1) */
+/* Does one of the ranges of an Accept header cover what the route answers with? (RFC 9110, 12.5.1) */
 static bool
-takes(const char *header, const char *type)
+takes_answer(const struct request *r)
 {
+	static const char *const types[] = { [BODY_JSON] = "application/json",
+		[BODY_LONG] = "application/json",
+		[BODY_RAW] = "application/json",
+		[BODY_EVENTS] = "text/event-stream",
+		[BODY_TEXT] = "text/plain" };
+	const char *header = request_header(r, "Accept"), *type = types[r->route->body];
 	const char *const ranges[] = { type, type[0] == 'a' ? "application/*" : "text/*", "*/*" };
 
 	for (const char *p = header; p != NULL && *p != '\0';) {
@@ -129,8 +135,7 @@ may(struct request *r)
 		reply_not_authorised(r, why);
 		return false;
 	}
-	if (!takes(request_header(r, "Accept"),
-	        r->route->body == BODY_EVENTS ? "text/event-stream" : "application/json")) {
+	if (!takes_answer(r)) {
 		reply_empty(r, 406);
 		return false;
 	}
@@ -249,12 +254,37 @@ below_prefix(const struct request *r, const char *path)
 	return path + n;
 }
 
+static bool
+is_for_metrics(const struct request *r)
+{
+	return r->http == r->m->http_metrics;
+}
+
+/* Whose path is it? On the port for metrics there is nothing else, and no prefix. */
+static const char *
+own_path(const struct request *r, const char *whole)
+{
+	if (!is_for_metrics(r))
+		return below_prefix(r, whole);
+	return strncmp(whole, "/metrics", 8) == 0 ? whole : NULL;
+}
+
+/* Nobody logs in for metrics on their port. */
+static void
+take_metrics(struct request *r)
+{
+	if (takes_answer(r))
+		take_body(r);
+	else
+		reply_empty(r, 406);
+}
+
 static void
 begin(struct request *r)
 {
 	const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(r->ev);
 	const char *whole = uri != NULL ? evhttp_uri_get_path(uri) : NULL, *pattern = NULL,
-	           *path = below_prefix(r, whole != NULL ? whole : "/");
+	           *path = own_path(r, whole != NULL ? whole : "/");
 
 	if (path != NULL)
 		r->route =
@@ -269,6 +299,8 @@ begin(struct request *r)
 		no_such_method(r, pattern);
 	else if (is_foreign(r))
 		reply_error(r, 403, "forbidden", "a page of another site may not do this");
+	else if (is_for_metrics(r))
+		take_metrics(r);
 	else if (r->route->needs == NEEDS_NOBODY)
 		take_body(r);
 	else
@@ -276,9 +308,10 @@ begin(struct request *r)
 }
 
 void
-dispatch(struct mgmt *m, struct evhttp_request *req, const struct transport_addr *peer)
+dispatch(struct mgmt *m, struct http *http, struct evhttp_request *req,
+    const struct transport_addr *peer)
 {
-	struct request *r = request_new(m, req, peer);
+	struct request *r = request_new(m, http, req, peer);
 
 	m->current = r;
 	begin(r);

@@ -4,13 +4,14 @@
 #define MGMT_DISPATCH_H
 
 struct evhttp_request;
+struct http;
 struct mgmt;
 struct request;
 struct transport_addr;
 struct user;
 
 /* Answers the request, whatever it is, now or later. */
-void dispatch(struct mgmt *m, struct evhttp_request *req, const struct transport_addr *peer);
+void dispatch(struct mgmt *m, struct http *http, struct evhttp_request *req, const struct transport_addr *peer);
 
 /* For login.c: the user that logged in. */
 void dispatch_logged_in(struct request *r, struct user *u);

@@ -72,6 +72,16 @@ route_healthz(struct request *r)
 	answer(r, health_problem(r->m, text, sizeof text));
 }
 
+/* Whether to send clients here: an alarm holds back publishers only, and others are to drain what is there. */
+void
+route_readyz(struct request *r)
+{
+	if (r->m->broker->closing)
+		reply_json(r, 503, json_pack("{s:s}", "status", "failed"));
+	else
+		reply_json(r, 200, json_pack("{s:s}", "status", "ok"));
+}
+
 void
 route_health_alarms(struct request *r)
 {
@@ -160,6 +170,8 @@ all_ports(const struct mgmt *m, struct ports *p)
 		m->node.ports(m->node.arg, on_port, p);
 	for (unsigned i = 0; http_port(m->http, i, &a); i++)
 		on_port(p, "http", a.host, a.port);
+	for (unsigned i = 0; mgmt_metrics_listener(m, i, &a); i++)
+		on_port(p, "http/prometheus", a.host, a.port);
 }
 
 void

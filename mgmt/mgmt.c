@@ -16,6 +16,7 @@
 #include "mgmt/history.h"
 #include "mgmt/http.h"
 #include "mgmt/listing.h"
+#include "mgmt/metrics.h"
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/policies.h"
 #include "mgmt/publish.h"
@@ -30,7 +31,27 @@
 static void
 on_request(void *arg, struct evhttp_request *req, const struct transport_addr *peer)
 {
-	dispatch(arg, req, peer);
+	struct mgmt *m = arg;
+
+	dispatch(m, m->http, req, peer);
+}
+
+static void
+on_metrics_request(void *arg, struct evhttp_request *req, const struct transport_addr *peer)
+{
+	struct mgmt *m = arg;
+
+	dispatch(m, m->http_metrics, req, peer);
+}
+
+static bool
+listen_at(struct http *h, const struct config *cfg, const struct config_list *addresses,
+    uint16_t port, const char **error)
+{
+	for (uint32_t i = 0; i < addresses->count; i++)
+		if (!http_listen(h, cfg, addresses->item[i], port, error))
+			return false;
+	return true;
 }
 
 /* RabbitMQ's way to tell clusters apart: made once, and kept. */
@@ -67,6 +88,7 @@ mgmt_start(struct loop *l, struct broker *b, const struct config *cfg,
 	TAILQ_INIT(&m->policy_changes);
 	TAILQ_INIT(&m->listings.all);
 	TAILQ_INIT(&m->bulk_deletes);
+	TAILQ_INIT(&m->scrapes.all);
 	TAILQ_INIT(&m->pulls);
 	TAILQ_INIT(&m->browses.all);
 	TAILQ_INIT(&m->tails.all);
@@ -76,13 +98,13 @@ mgmt_start(struct loop *l, struct broker *b, const struct config *cfg,
 	m->http = http_new(l, cfg, on_request, m);
 	series_start(b);
 	histories_start(m);
-	for (uint32_t i = 0; i < cfg->management_listen.count; i++) {
-		if (http_listen(
-		        m->http, cfg, cfg->management_listen.item[i], cfg->management_port, error))
-			continue;
+	if (node->metrics)
+		m->http_metrics = http_new(l, cfg, on_metrics_request, m);
+	if ((!node->no_api &&
+	        !listen_at(m->http, cfg, &cfg->management_listen, cfg->management_port, error)) ||
+	    (node->metrics && !listen_at(m->http_metrics, cfg, &cfg->prometheus_listen,
+	                          cfg->prometheus_port, error)))
 		mgmt_stop(&m);
-		return NULL;
-	}
 	return m;
 }
 
@@ -99,6 +121,12 @@ bool
 mgmt_listener(const struct mgmt *m, unsigned i, struct transport_addr *out)
 {
 	return http_port(m->http, i, out);
+}
+
+bool
+mgmt_metrics_listener(const struct mgmt *m, unsigned i, struct transport_addr *out)
+{
+	return m->http_metrics != NULL && http_port(m->http_metrics, i, out);
 }
 
 bool
@@ -131,6 +159,7 @@ mgmt_stop(struct mgmt **mp)
 	bulk_deletes_stop(m);
 	policy_changes_stop(m);
 	listings_stop(m);
+	scrapes_stop(m);
 	pulls_stop(m);
 	browses_stop(m);
 	tails_stop(m);
@@ -139,6 +168,7 @@ mgmt_stop(struct mgmt **mp)
 	series_stop(m->broker);
 	histories_stop(m);
 	http_free(&m->http);
+	http_free(&m->http_metrics);
 	web_sessions_free(&m->sessions);
 	free(m);
 }

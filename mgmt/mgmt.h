@@ -31,10 +31,13 @@ struct mgmt_node_info {
 	void *arg;
 	const char *config_file; /* NULL: none */
 	uint32_t connections_max;
+	bool no_api;  /* the ports of the API stay closed */
+	bool metrics; /* those of prometheus.* are opened */
 	struct workers *workers; /* for what takes long; NULL (tests): it is done at once */
 };
 
-/* Opens cfg->management_port on each of cfg->management_listen. NULL: *error is a static text. */
+/* Opens cfg->management_port on each of cfg->management_listen, and the same of prometheus, as the node says. NULL: *error
+ * is a static text. */
 struct mgmt *mgmt_start(struct loop *l, struct broker *b, const struct config *cfg,
     const struct mgmt_node_info *node, const char **error) MUSTUSE;
 
@@ -42,6 +45,7 @@ struct mgmt *mgmt_start(struct loop *l, struct broker *b, const struct config *c
 uint16_t mgmt_port(const struct mgmt *m);
 /* The i-th address and port that are listened on; false when there is no such one. */
 bool mgmt_listener(const struct mgmt *m, unsigned i, struct transport_addr *out);
+bool mgmt_metrics_listener(const struct mgmt *m, unsigned i, struct transport_addr *out);
 
 /* Each turn: answers what waited for the store, goes on with what goes in slices. True: there is more to do now. */
 bool mgmt_run(struct mgmt *m);

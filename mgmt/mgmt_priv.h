@@ -23,7 +23,8 @@ struct mgmt {
 	struct broker *broker;
 	const struct config *cfg;
 	struct mgmt_node_info node;
-	struct http *http; /* owned */
+	struct http *http;	   /* owned: the HTTP API and the console */
+	struct http *http_metrics; /* owned: metrics only, nobody logs in; NULL: switched off */
 	struct login_counts logins;   /* amqp_*: unused */
 	struct login_counts attempts; /* what was counted when they were last set to 0 */
 	uint64_t bodies_refused;      /* too long, or of too many values */
@@ -41,6 +42,11 @@ struct mgmt {
 		struct wheel_node timer;
 		uint64_t next_ms;
 	} tails;
+	struct {
+		TAILQ_HEAD(, scrape) all; /* owned: metrics.c; the first is being made */
+		uint32_t count;
+		struct wheel_node timer;
+	} scrapes;
 	TAILQ_HEAD(, batch) batches; /* owned (publish.c) */
 	TAILQ_HEAD(, pull) pulls; /* owned (pull.c) */
 	struct wheel_node pulls_timer;

@@ -71,7 +71,8 @@ node_gauges(const struct mgmt *m, struct node_gauges *out)
 	uint64_t least;
 
 	*out = (struct node_gauges){ .mem_used = (uint64_t)about_resident(),
-		.sockets_used = s->connections + http_stats(m->http)->open,
+		.sockets_used = s->connections + http_stats(m->http)->open +
+		                (m->http_metrics != NULL ? http_stats(m->http_metrics)->open : 0),
 		.proc_used = 1 + s->connections + s->channels + s->queues };
 	out->fd_used = descriptors_used(out->sockets_used);
 	if (m->node.disk != NULL)
@@ -101,22 +102,32 @@ put_gauges(struct mgmt *m, json_t *o)
 	}
 }
 
+void
+node_limits(const struct mgmt *m, struct node_limits *out)
+{
+	const struct memory *mem = &m->broker->memory;
+	uint64_t available;
+
+	*out = (struct node_limits){ .fd = descriptors_total(),
+		.proc = PROC_TOTAL,
+		.mem = mem->limit != 0 ? mem->limit : machine_memory() };
+	out->sockets = m->node.connections_max != 0 ? m->node.connections_max : out->fd;
+	if (m->node.disk != NULL)
+		m->node.disk(m->node.arg, &available, &out->disk_free);
+}
+
 static void
 put_limits(const struct mgmt *m, json_t *o)
 {
-	const struct memory *mem = &m->broker->memory;
-	uint64_t available = 0, least = 0, fds = descriptors_total();
+	struct node_limits most;
 
-	if (m->node.disk != NULL)
-		m->node.disk(m->node.arg, &available, &least);
-	json_put(o, "fd_total", json_integer((json_int_t)fds));
-	json_put(o, "sockets_total",
-	    json_integer(m->node.connections_max != 0 ? m->node.connections_max : (json_int_t)fds));
-	json_put(o, "proc_total", json_integer(PROC_TOTAL));
-	json_put(o, "mem_limit",
-	    json_integer((json_int_t)(mem->limit != 0 ? mem->limit : machine_memory())));
-	json_put(o, "mem_alarm", json_boolean(memory_short(mem)));
-	json_put(o, "disk_free_limit", json_integer((json_int_t)least));
+	node_limits(m, &most);
+	json_put(o, "fd_total", json_integer((json_int_t)most.fd));
+	json_put(o, "sockets_total", json_integer((json_int_t)most.sockets));
+	json_put(o, "proc_total", json_integer((json_int_t)most.proc));
+	json_put(o, "mem_limit", json_integer((json_int_t)most.mem));
+	json_put(o, "mem_alarm", json_boolean(memory_short(&m->broker->memory)));
+	json_put(o, "disk_free_limit", json_integer((json_int_t)most.disk_free));
 	json_put(o, "disk_free_alarm", json_boolean(m->broker->disk_low));
 }
 

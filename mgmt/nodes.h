@@ -26,6 +26,12 @@ struct node_samples {
 };
 
 void node_gauges(const struct mgmt *m, struct node_gauges *out);
+
+/* How far they may go; disk_free: the least. */
+struct node_limits {
+	uint64_t fd, sockets, proc, mem, disk_free;
+};
+void node_limits(const struct mgmt *m, struct node_limits *out);
 /* Is it the name of this node? rabbit@HOST is one, too: checks are written that know of no other (check_rabbitmq_server
  * of Nagios). */
 bool node_is(const struct mgmt *m, struct span name);

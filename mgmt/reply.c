@@ -59,7 +59,7 @@ answer(struct request *r, int status, struct evbuffer *body)
 	}
 	r->is_answered = true;
 	if (r->is_deferred)
-		http_resume(r->m->http, r->ev);
+		http_resume(r->http, r->ev);
 	evhttp_send_reply(r->ev, status, NULL, head ? NULL : body);
 	if (r->is_deferred)
 		request_free(r);
@@ -83,6 +83,8 @@ gzip_run(struct request_job *job)
 	struct gzip_job *g = (struct gzip_job *)job;
 
 	gzip_buffer(g->in, g->out);
+	/* to free a hundred megabytes takes long */
+	(void)evbuffer_drain(g->in, evbuffer_get_length(g->in));
 }
 
 static void
@@ -163,7 +165,7 @@ reply_stream(struct request *r, const char *type)
 	reply_header(r, "x-accel-buffering", "no"); /* nginx would wait for more */
 	r->is_answered = true;
 	request_defer(r);
-	http_stream_begin(r->m->http, r->ev);
+	http_stream_begin(r->http, r->ev);
 }
 
 void

@@ -18,11 +18,13 @@
 #include "mgmt/mgmt_priv.h"
 
 struct request *
-request_new(struct mgmt *m, struct evhttp_request *ev, const struct transport_addr *peer)
+request_new(
+    struct mgmt *m, struct http *http, struct evhttp_request *ev, const struct transport_addr *peer)
 {
 	struct request *r = xcalloc(1, sizeof *r);
 
 	r->m = m;
+	r->http = http;
 	r->ev = ev;
 	r->peer = *peer;
 	return r;
@@ -56,7 +58,7 @@ request_defer(struct request *r)
 		return;
 	r->is_deferred = true;
 	TAILQ_INSERT_TAIL(&r->m->deferred, r, link);
-	http_defer(r->m->http, r->ev);
+	http_defer(r->http, r->ev);
 }
 
 void

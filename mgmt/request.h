@@ -22,6 +22,7 @@
 struct error;
 struct evbuffer;
 struct evhttp_request;
+struct http;
 struct login;
 struct mgmt;
 struct user;
@@ -37,6 +38,7 @@ enum {
 
 struct request {
 	struct mgmt *m; /* borrowed */
+	struct http *http; /* borrowed: the server that it came by */
 	struct evhttp_request *ev;
 	struct transport_addr peer;
 	const struct route *route;
@@ -128,7 +130,8 @@ void request_work(struct request *r, struct request_job *job);
 
 /* --- for dispatch.c and mgmt.c ------------------------------------------------------- */
 
-struct request *request_new(struct mgmt *m, struct evhttp_request *ev, const struct transport_addr *peer);
+struct request *request_new(struct mgmt *m, struct http *http, struct evhttp_request *ev,
+    const struct transport_addr *peer);
 void request_free(struct request *r);
 /* Answers what waited for the store. Called each turn. */
 void requests_run(struct mgmt *m);

@@ -19,11 +19,14 @@ const struct route routes[] = {
 	ROW(method, path, needs, vhost, EVENTS, fn, help)
 #define ROUTE_LONG(method, path, needs, vhost, fn, help) \
 	ROW(method, path, needs, vhost, LONG, fn, help)
+#define ROUTE_TEXT(method, path, needs, vhost, fn, help) \
+	ROW(method, path, needs, vhost, TEXT, fn, help)
 #include "mgmt/routes.def"
 #undef ROUTE
 #undef ROUTE_EVENTS
 #undef ROUTE_LONG
 #undef ROUTE_RAW
+#undef ROUTE_TEXT
 #undef ROW
 };
 const size_t route_count = COUNT_OF(routes);

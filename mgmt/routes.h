@@ -21,8 +21,9 @@ enum route_needs { NEEDS_NOBODY, NEEDS_ANY_TAG, NEEDS_MONITORING, NEEDS_POLICYMA
 enum route_vhost { VHOST_NONE, VHOST_VISIBLE, VHOST_MONITORED, VHOST_OWN };
 
 /* What the dispatcher makes of the body of a PUT or POST. JSON: an object, in request.body. LONG: the same, and it may be as
- * long as limits.http_body allows. RAW: nothing, the handler sees to it. EVENTS: of a GET; its answer is text/event-stream. */
-enum route_body { BODY_JSON, BODY_LONG, BODY_RAW, BODY_EVENTS };
+ * long as limits.http_body allows. RAW: nothing, the handler sees to it. EVENTS: of a GET; its answer is text/event-stream.
+ * TEXT: of a GET; its is text/plain. */
+enum route_body { BODY_JSON, BODY_LONG, BODY_RAW, BODY_EVENTS, BODY_TEXT };
 
 typedef void route_fn(struct request *r);
 
@@ -64,10 +65,12 @@ void route_allow(const char *pattern, struct evbuffer *out);
 #define ROUTE_RAW ROUTE
 #define ROUTE_EVENTS ROUTE
 #define ROUTE_LONG ROUTE
+#define ROUTE_TEXT ROUTE
 #include "mgmt/routes.def"
 #undef ROUTE
 #undef ROUTE_EVENTS
 #undef ROUTE_LONG
 #undef ROUTE_RAW
+#undef ROUTE_TEXT
 
 #endif

@@ -180,7 +180,7 @@ finish(struct tail *t)
 	struct request *r = t->r;
 
 	tail_free(t);
-	http_stream_end(r->m->http, r->ev);
+	http_stream_end(r->http, r->ev);
 	request_free(r);
 }
 

@@ -291,14 +291,16 @@ open_management(struct node *n)
 		.arg = n,
 		.config_file = n->settings->file,
 		.connections_max = n->connections_max,
+		.no_api = !n->cfg->management_enabled || n->cfg->management_port == 0,
+		.metrics = n->cfg->prometheus_enabled && n->cfg->prometheus_port != 0,
 		.workers = n->store.workers };
 	const char *error;
 
-	if (!n->cfg->management_enabled || n->cfg->management_port == 0)
+	if (info.no_api && !info.metrics)
 		return true;
 	n->mgmt = mgmt_start(n->loop, n->broker, n->cfg, &info, &error);
 	if (n->mgmt == NULL)
-		say_failed(n, "%s (see --management-port, --listen)", error);
+		say_failed(n, "%s (see --management-port, --prometheus-port, --listen)", error);
 	return n->mgmt != NULL;
 }
 
@@ -331,6 +333,8 @@ say_ready(const struct node *n)
 		    listener_port(n->port[i].listener));
 	for (unsigned i = 0; n->mgmt != NULL && mgmt_listener(n->mgmt, i, &a); i++)
 		log_info("management listens on %s port %u", a.host, a.port);
+	for (unsigned i = 0; n->mgmt != NULL && mgmt_metrics_listener(n->mgmt, i, &a); i++)
+		log_info("metrics listen on %s port %u", a.host, a.port);
 	log_info("agent is ready, node=%s", n->cfg->node_given);
 	log_debug("ready after %" PRIu64 " us", clock_since_start_us());
 }

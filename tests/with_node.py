@@ -2,8 +2,8 @@
 
 Usage: with_node.py [--management] [--restart] COMMAND [ARGUMENT]...
 
-AMQP_HOST and AMQP_PORT name the node, MGMT_PORT its HTTP API; without --management that is 1, which keeps the
-conformance suite off it. Exit status: the command's, or 3 if the node did not start, did not end with status 0 after
+AMQP_HOST and AMQP_PORT name the node, MGMT_PORT its HTTP API, PROM_PORT its metrics; without --management they
+are 1 and 0, which keeps the conformance suite off them. Exit status: the command's, or 3 if the node did not start, did not end with status 0 after
 SIGTERM, or left a report of a sanitizer in its log.
 
 --restart: the command is pytest. Between two files of tests the node ends, by SIGTERM and by SIGKILL in
@@ -77,11 +77,12 @@ def main():
     if not command or command[0].startswith("-"):
         sys.exit(__doc__)
     with tempfile.TemporaryDirectory(prefix="hermes-test-") as folder:
-        node = Node(folder)
+        node = Node(folder, metrics=management)
         try:
             node.start()
             env = dict(os.environ, AMQP_HOST="127.0.0.1", AMQP_PORT=str(node.port),
-                       MGMT_PORT=str(node.management_port) if management else "1")
+                       MGMT_PORT=str(node.management_port) if management else "1",
+                       PROM_PORT=str(node.metrics_port))
             if SLOW > 1:
                 env.setdefault("CONFORMANCE_TIMEOUT", "20")
                 env.setdefault("CONFORMANCE_TEST_LIMIT", "240")

@@ -33,7 +33,6 @@ static const char *const password_words[] = { "sha256", "sha512", "pbkdf2", NULL
 	.path = p, .type = CFG_NONE, .flags = CFG_LATER, .off = accepted, .later = what
 
 #define NO_TLS "TLS comes with a later version"
-#define NO_PROMETHEUS "the metrics port comes with a later version"
 
 /* In the order of hermes.yml. */
 const struct cfg_key cfg_keys[] = {
@@ -67,10 +66,12 @@ const struct cfg_key cfg_keys[] = {
 	    .text = "Path that stands before every path of the HTTP API and the console, such as "
 	            "/hermes: for a reverse proxy that passes paths on as they are. Default: "
 	            "none." },
-	{ LATER("prometheus.enabled", "false", NO_PROMETHEUS),
-	    .text = "Whether metrics have a port of their own." },
-	{ LATER("prometheus.listen", NULL, NO_PROMETHEUS), .text = "Address for metrics." },
-	{ LATER("prometheus.port", "0", NO_PROMETHEUS), .text = "Port for metrics." },
+	{ CFG("prometheus.enabled", prometheus_enabled), .def = "true",
+	    .text = "Whether metrics have a port of their own, which asks for no login." },
+	{ CFG("prometheus.listen", prometheus_listen),
+	    .def = "::", .text = "Address, or list of addresses, for metrics." },
+	{ CFG("prometheus.port", prometheus_port), NUMBER, .def = "15692", .max = UINT16_MAX,
+	    .text = "Port for metrics, below /metrics; 0 opens none." },
 	{ CFG("log.level", log_level), .def = "info", .words = level_words, .flags = CFG_RELOAD,
 	    .text = "error, warning, info or debug." },
 	{ CFG("log.file", log_file), .def = "-", .min = 1, .max = 4000,
@@ -466,6 +467,24 @@ ports_are_one(const struct config *c)
 	return c->port != 0 && c->management_enabled && c->port == c->management_port;
 }
 
+static bool
+metrics_at(const struct config *c, uint16_t port)
+{
+	return c->prometheus_enabled && c->prometheus_port != 0 && c->prometheus_port == port;
+}
+
+static bool
+metrics_are_at_port(const struct config *c)
+{
+	return metrics_at(c, c->port);
+}
+
+static bool
+metrics_are_at_management(const struct config *c)
+{
+	return c->management_enabled && metrics_at(c, c->management_port);
+}
+
 static const struct rule {
 	bool (*is_broken)(const struct config *c);
 	const char *path, *other, *text;
@@ -481,6 +500,9 @@ static const struct rule {
 	{ name_is_missing, "default_user.password", "default_user.name",
 	    "default_user needs a name as well" },
 	{ ports_are_one, "management.port", "node.port", "is the same as node.port" },
+	{ metrics_are_at_port, "prometheus.port", "node.port", "is the same as node.port" },
+	{ metrics_are_at_management, "prometheus.port", "management.port",
+	    "is the same as management.port" },
 };
 
 bool

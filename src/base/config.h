@@ -32,6 +32,10 @@ struct config {
 	uint16_t management_port;
 	char *management_prefix;	/* before every path: begins with / and does not end with one; NULL or "": none */
 	uint32_t password_kind;		/* how passwords that are set are kept: 0 sha256, 1 sha512, 2 pbkdf2 */
+	/* prometheus */
+	bool prometheus_enabled;
+	struct config_list prometheus_listen;
+	uint16_t prometheus_port;
 	/* log */
 	uint32_t log_level;		/* enum log_level */
 	uint32_t log_format;		/* enum log_format */

@@ -21,6 +21,7 @@ static const struct override {
 	{ "node-name", "HERMES_NODE_NAME", "node.name" },
 	{ "listen", NULL, "node.listen" },
 	{ "listen", NULL, "management.listen" },
+	{ "listen", NULL, "prometheus.listen" },
 	{ "port", NULL, "node.port" },
 	{ "management-port", NULL, "management.port" },
 	{ "prometheus-port", NULL, "prometheus.port" },

@@ -99,7 +99,7 @@ def test_file_that_cannot_be_used(tmp_path, text, reason):
         path.write_text(text)
     settings = tmp_path / "hermes.yml"
     settings.write_text("definitions: {file: %s}\nstore: {path: %s}\n" % (path, tmp_path / "data"))
-    done = hermes("server", "-c", settings, "--port", "0", "--management-port", "0")
+    done = hermes("server", "-c", settings, "--port", "0", "--management-port", "0", "--prometheus-port", "0")
     assert done.returncode == 2
     assert re.search(reason, done.stderr)
 

@@ -23,7 +23,8 @@ def refused(done, *pieces):
 def test_a_folder_in_use(node):
     this = node()
     other = Node(this.folder / "other")
-    done = hermes("server", "-d", this.data, "--port", other.port, "--management-port", other.management_port)
+    done = hermes("server", "-d", this.data, "--port", other.port, "--management-port", other.management_port,
+                  "--prometheus-port", "0")
     refused(done, str(this.data))
     this.raw().channel().declare("still", durable=True)
 
@@ -47,7 +48,8 @@ def test_a_folder_that_cannot_be_written(tmp_path, made):
         this.data.mkdir()
     os.chmod(this.folder, 0o755)
     done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", binary, "server", "-d",
-                           this.data, "--port", str(this.port), "--management-port", str(this.management_port)],
+                           this.data, "--port", str(this.port), "--management-port", str(this.management_port),
+                            "--prometheus-port", "0"],
                           capture_output=True, text=True, timeout=30 * SLOW, env=clean_env(), cwd="/")
     refused(done, str(this.data), "ermission denied")
 
@@ -65,7 +67,8 @@ def test_a_newer_format(node):
     assert xxh3(old[:-8], len(old) - 8) == struct.unpack("<Q", old[-8:])[0]
     new[-8:] = struct.pack("<Q", xxh3(bytes(new[:-8]), len(new) - 8))
     path.write_bytes(new)
-    done = hermes("server", "-d", this.data, "--port", this.port, "--management-port", this.management_port)
+    done = hermes("server", "-d", this.data, "--port", this.port, "--management-port", this.management_port,
+                  "--prometheus-port", "0")
     refused(done, "newer")
     path.write_bytes(old)
     this.start()

@@ -89,7 +89,6 @@ def test_file_too_large(tmp_path):
 
 @pytest.mark.parametrize("text, key", [
     ("tls:\n  port: 5671\n", "tls"),
-    ("prometheus:\n  enabled: true\n", "prometheus"),
     ("management:\n  tls_port: 15671\n", "management.tls_port"),
 ], ids=lambda v: v.split(":")[0] if "\n" in v else v)
 def test_what_comes_later_is_refused(tmp_path, text, key):
@@ -127,7 +126,7 @@ def test_environment(tmp_path):
     """HERMES_CONFIG_FILE, HERMES_NODE_NAME, HERMES_DATA_DIR stand in for the options."""
     config = tmp_path / "other.yml"
     port = free_port()
-    config.write_text("node: {port: %d, name: from-file}\nmanagement: {port: %d}\n" % (port, free_port()))
+    config.write_text("node: {port: %d, name: from-file}\nmanagement: {port: %d}\nprometheus: {port: 0}\n" % (port, free_port()))
     this = Node(tmp_path / "n", data=False, env={
         "HERMES_CONFIG_FILE": str(config), "HERMES_NODE_NAME": "from-env",
         "HERMES_DATA_DIR": str(tmp_path / "dir")})
@@ -150,7 +149,7 @@ def test_options_override_environment_and_file(node):
 
 
 @pytest.mark.parametrize("args, pieces", [
-    (["--prometheus-port", "15692"], ["later version"]),
+    (["--prometheus-port", "70000"], ["prometheus-port"]),
     (["--port", "70000"], ["port"]),
     (["--port", "x"], ["port"]),
     (["--port"], ["port"]),
@@ -171,12 +170,13 @@ def test_management_port_0_is_closed(node):
 
 
 def test_listen_address(node):
-    this = node(args=["--listen", "127.0.0.1"])
+    this = node(args=["--listen", "127.0.0.1"], metrics=True)
     this.raw().close()
     with socket.socket(socket.AF_INET6) as sock, pytest.raises(OSError):
         sock.connect(("::1", this.port))
-    said = re.findall(r"(\w+) listens on (\S+) port (\d+)$", this.log, re.M)
-    assert said == [("amqp", "127.0.0.1", str(this.port)), ("management", "127.0.0.1", str(this.management_port))]
+    said = re.findall(r"(\w+) listens? on (\S+) port (\d+)$", this.log, re.M)
+    assert said == [("amqp", "127.0.0.1", str(this.port)), ("management", "127.0.0.1", str(this.management_port)),
+                    ("metrics", "127.0.0.1", str(this.metrics_port))]
 
 
 def test_both_families_by_default(node):

@@ -91,7 +91,7 @@ class Node:
     made = []       # all of this process, for fixtures.py to clear away
 
     def __init__(self, folder, settings="", args=(), env=None, port=None, management_port=None,
-                 nofile=None, data=True, address_space=None):
+                 nofile=None, data=True, address_space=None, metrics=False):
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.config = self.folder / "hermes.yml"
@@ -100,8 +100,9 @@ class Node:
         self.config.write_text(settings)
         self.port = port or free_port()
         self.management_port = management_port or free_port()
+        self.metrics_port = free_port() if metrics else 0       # 0: none is opened
         self.args = ["server", "-c", self.config, "--port", self.port,
-                     "--management-port", self.management_port]
+                     "--management-port", self.management_port, "--prometheus-port", self.metrics_port]
         if data:
             self.args += ["-d", self.data]
         self.args += list(args)

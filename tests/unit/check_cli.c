@@ -166,9 +166,11 @@ static const struct line {
 	    "all)\n"
 	    "command line: --listen: 'x' is not an IP address (such as 127.0.0.1, ::1, or :: for "
 	    "all)\n"
-	    "hermes server: the settings cannot be used: 2 mistakes\n" },
-	{ "server --check --prometheus-port 15692", CLI_USAGE,
-	    "command line: --prometheus-port: the metrics port comes with a later version\n"
+	    "command line: --listen: 'x' is not an IP address (such as 127.0.0.1, ::1, or :: for "
+	    "all)\n"
+	    "hermes server: the settings cannot be used: 3 mistakes\n" },
+	{ "server --check --prometheus-port 5672", CLI_USAGE,
+	    "settings: prometheus.port: is the same as node.port\n"
 	    "hermes server: the settings cannot be used: 1 mistake\n" },
 	{ "server --check --prometheus-port 0 -p 1 -d/tmp/x", CLI_OK, "" },
 	{ "get", CLI_USAGE,

@@ -230,8 +230,8 @@ static const struct one {
 	{ "tls.verify", "none", NULL },
 	{ "tls.key", "", NULL },
 	{ "prometheus.enabled", "false", NULL },
-	{ "prometheus.enabled", "true",
-	    "prometheus.enabled: the metrics port comes with a later version" },
+	{ "prometheus.enabled", "true", NULL },
+	{ "prometheus.port", "65536", "prometheus.port: 65536 is out of range: 0 to 65535" },
 	{ "management.path_prefix", "", NULL },
 	{ "management.path_prefix", "/mq", NULL },
 	{ "management.path_prefix", "/a-b/c.d~_", NULL },
@@ -245,7 +245,8 @@ static const struct one {
 	    "management.path_prefix: '/a/../b' is not a path (such as /hermes: a slash before each "
 	    "piece, none at the end)" },
 	{ "management.path_prefix", "/a;Path=/",
-	    "management.path_prefix: '/a;Path=/' is not a path (such as /hermes: a slash before each "
+	    "management.path_prefix: '/a;Path=/' is not a path (such as /hermes: a slash before "
+	    "each "
 	    "piece, none at the end)" },
 	{ "node.port", "70000", "node.port: 70000 is out of range: 0 to 65535" },
 	{ "node.port", "abc", "node.port: 'abc' is not a number" },
@@ -368,6 +369,15 @@ START_TEST(keys_together)
 	c.management_enabled = false;
 	c.journal_max = MIB(32);
 	ck_assert_uint_eq(mistakes(&k), 0);
+	c.prometheus_port = c.port;
+	ck_assert_uint_eq(mistakes(&k), 1);
+	ck_assert_str_eq(err, "prometheus.port: is the same as node.port");
+	c.prometheus_enabled = false;
+	ck_assert_uint_eq(mistakes(&k), 0);
+	c.prometheus_enabled = c.management_enabled = true;
+	c.prometheus_port = c.management_port = 1;
+	ck_assert_uint_eq(mistakes(&k), 1);
+	ck_assert_str_eq(err, "prometheus.port: is the same as management.port");
 }
 END_TEST
 

@@ -119,8 +119,8 @@ static const struct wrong {
 	{ "store:\n  journal_max: 64MiB\n  journal_file_size: 32MiB\n",
 	    "hermes.yml:2:3: store.journal_max: must be at least four times "
 	    "store.journal_file_size" },
-	{ "prometheus: {listen: ['::']}\n", "hermes.yml:1:14: prometheus.listen: the metrics port "
-	                                    "comes with a later version. Remove the key" },
+	{ "prometheus: {port: 5672}\n",
+	    "hermes.yml:1:14: prometheus.port: is the same as node.port" },
 	{ "policies:\n  a: b\n", "hermes.yml:1:1: policies: must be a list" },
 	{ "default_user:\n  name: me\n",
 	    "hermes.yml:2:3: default_user.name: default_user needs a password as well" },
@@ -282,7 +282,7 @@ START_TEST(values_arrive)
 	     "retention_hours: 3}\nmemory: {limit: 256MiB, spill: 40%}\ndisk: {min_free: 2%}\n"
 	     "limits: {heartbeat: 0, handshake: 500ms, connections: 17}\ntcp: {nodelay: false}\n"
 	     "default_user: {name: me, password: pw, remote: true}\ntls: {port: 0}\nprometheus: "
-	     "{enabled: false, port: 0}\n");
+	     "{enabled: false, listen: [127.0.0.3, '::1'], port: 7}\n");
 	ck_assert_str_eq(said(), "");
 	ck_assert_str_eq(s.config.node_given, "n1");
 	ck_assert_uint_eq(s.config.listen.count, 2);
@@ -290,6 +290,9 @@ START_TEST(values_arrive)
 	ck_assert_uint_eq(s.config.port, 1);
 	ck_assert_str_eq(s.config.management_listen.item[0], "127.0.0.2");
 	ck_assert(!s.config.management_enabled);
+	ck_assert(!s.config.prometheus_enabled);
+	ck_assert_str_eq(s.config.prometheus_listen.item[1], "::1");
+	ck_assert_uint_eq(s.config.prometheus_port, 7);
 	ck_assert_uint_eq(s.config.log_level, LOG_DEBUG);
 	ck_assert_uint_eq(s.config.log_format, LOG_JSON);
 	ck_assert_str_eq(s.config.data_dir, "/d");

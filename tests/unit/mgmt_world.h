@@ -29,6 +29,7 @@ static struct config cfg;
 static struct loop *l;
 static struct broker *b;
 static struct mgmt *m;
+static bool to_metrics; /* requests go to the port for metrics */
 
 static inline void
 amqp_ports(void *arg, mgmt_port_fn *f, void *f_arg)
@@ -44,13 +45,14 @@ setup(void)
 	const char *error = NULL;
 
 	config_init(&cfg);
-	cfg.management_port = 0;
+	cfg.management_port = cfg.prometheus_port = 0;
 	free(cfg.node_name);
 	cfg.node_name = strdup("unit@test");
 	l = loop_new();
 	info.started_ms = l->now_ms;
 	b = broker_new(&cfg, l->wheel, l->now_ms);
 	(void)user_add(b, "plain", "plain", "", false);
+	info.metrics = true;
 	m = mgmt_start(l, b, &cfg, &info, &error);
 	ck_assert_msg(m != NULL, "%s", error);
 }
@@ -67,10 +69,15 @@ teardown(void)
 static inline int
 dial(void)
 {
+	struct transport_addr metrics = { .port = 0 };
 	struct sockaddr_in a = { .sin_family = AF_INET,
 		.sin_port = htons(mgmt_port(m)),
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	(void)mgmt_metrics_listener(m, 0, &metrics);
+	if (to_metrics)
+		a.sin_port = htons(metrics.port);
 
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
