@@ -123,8 +123,8 @@ def test_of_topology(node, watch):
     seen.take("queue.created")
     conn.close()
     assert seen.take("queue.deleted")[0]["user_who_performed_action"] == "rmq-internal"
-    assert "guest@/: queue.created: 'q' in vhost '/'" in this.log
-    assert "guest: queue.deleted: 'q' in vhost '/'" in this.log
+    wait_for(lambda: "guest@/: queue.created: 'q' in vhost '/'" in this.log)
+    wait_for(lambda: "guest: queue.deleted: 'q' in vhost '/'" in this.log)
 
 
 def test_of_operators(node, watch):
@@ -169,7 +169,7 @@ def test_of_operators(node, watch):
     api("DELETE", "vhosts/v", 204)
     assert seen.take("vhost.deleted", "permission.deleted")[0] == {"name": "v", **by}
     for line in ("guest: policy.set: 'p' in vhost 'v'", "guest: vhost.deleted: 'v'", "guest: user.limits.set: 'u'"):
-        assert line in this.log
+        wait_for(lambda: line in this.log)
 
 
 def test_of_alarms(node, watch):
@@ -194,5 +194,6 @@ def test_lines_of_a_flood(node):
     chan = conn.channel()
     for i in range(500):
         chan.queue_declare("q%d" % i)
+    wait_for(lambda: "queue.created: 'q199'" in this.log)
     conn.close()
     assert 150 <= this.log.count("queue.created") <= 201

@@ -46,7 +46,7 @@ def test_a_message_is_followed(node, form):
             row = json.loads(line)
             assert row["level"] == "debug"
             assert "dies" in line or (row["user"], row["vhost"]) == ("guest", "/") and row["peer"].startswith("127.0.0.1:")
-    assert len(lines(this, "'id-2'")) == 1
+    wait_for(lambda: len(lines(this, "'id-2'")) == 1)
 
 
 def test_the_level_changes(node):
@@ -65,6 +65,7 @@ def test_the_level_changes(node):
         send(chan, "q", ident)
         chan.queue_declare("q", passive=True)
     conn.close()
+    wait_for(lambda: lines(this, "'at-debug'"))
     assert [len(lines(this, "'%s'" % ident)) for ident in ("before", "at-debug", "after")] == [0, 1, 0]
 
 
@@ -76,6 +77,7 @@ def test_what_is_dropped(node):
         chan.basic_publish("amq.direct", "nowhere", b"m")
     chan.queue_declare("q")
     conn.close()
+    wait_for(lambda: lines(this, "is dropped"))     # a thread of its own writes them
     line, = lines(this, "is dropped")
     assert "guest@/: a message for exchange 'amq.direct' with key 'nowhere' is dropped: no queue takes it" in line
 
@@ -87,5 +89,6 @@ def test_what_is_refused_over_http(node):
     api("PUT", "users/u", 201, {"password": "p", "tags": "management"})
     api("PUT", "permissions/%2F/u", 201, {"configure": "^a", "write": "", "read": ""})
     Api(this, "u", "p")("PUT", "queues/%2F/q", 401, {})
+    wait_for(lambda: lines(this, " refused: "))
     line, = lines(this, " refused: ")
     assert re.search(r"127\.0\.0\.1\S* u@/: PUT \S+ refused: .*access to queue 'q' in vhost '/' refused for user 'u'", line)
