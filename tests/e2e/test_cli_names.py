@@ -36,7 +36,7 @@ def test_our_command_is_one(name):
     (["add-user"], "hermes: 'add-user' is 'hermes user add NAME' here\n"),
     (["list_quues"], "hermes: 'list_queues' is 'hermes list queues --columns name,messages' here\n"),
     (["help", "set_policy"], "hermes: 'set_policy' is 'hermes policy set NAME PATTERN --definition JSON --vhost NAME' here\n"),
-    (["trace_on"], "hermes: 'trace_on': messages cannot be traced yet\n"),
+    (["trace_on"], "hermes: 'trace_on' is 'hermes vhost set NAME --tracing on' here\n"),
     (["rabbitmqctl", "list_queues"], "hermes: 'rabbitmqctl': that stands before no command here: "),
     (["rabbitmq-diagnostics", "ping"], "hermes: 'rabbitmq-diagnostics': that stands before no command here: "),
     (["join_cluster", "x"], "there are no clusters yet"),
