@@ -180,6 +180,10 @@ GET /api/hermes/jobs management none
 GET /api/hermes/jobs/:id management none
 DELETE /api/hermes/jobs/:id management none
 GET /healthz nobody none
+GET /readyz nobody none
+GET /metrics monitoring none
+GET /metrics/per-object monitoring none
+GET /metrics/detailed monitoring none
 GET /console/:file nobody none
 GET /api/health/checks/is-in-service management none
 GET /api/health/checks/ready-to-serve-clients management none
