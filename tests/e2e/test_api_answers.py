@@ -160,7 +160,7 @@ def test_guest_from_another_address(api):
     """Only who knows the password is told why it does not help."""
     host = own_address()
     if host is None:
-        return
+        pytest.skip("this machine has no address but loopback's")
     base = "http://%s:%d/api/" % (host, urllib.parse.urlsplit(api.base).port)
     local = {"error": "not_authorised", "reason": "User can only log in via localhost"}
     for _ in range(2):

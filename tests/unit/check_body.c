@@ -6,6 +6,7 @@
 #include <check.h>
 #include <jansson.h>
 #include <malloc.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +65,22 @@ static const struct {
 	{ "{\"a\":[", "[[", "" }, /* no JSON */
 };
 
+/* Writes at *to what has to fit in before `end`, and moves it behind. */
+PRINTF(3, 4)
+static void
+put(char **to, const char *end, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(*to, (size_t)(end - *to), fmt, ap);
+	va_end(ap);
+	ck_assert_int_ge(n, 0);
+	ck_assert_int_lt(n, end - *to);
+	*to += n;
+}
+
 START_TEST(what_a_text_becomes)
 {
 	enum { TIMES = 3000 };
@@ -72,10 +89,10 @@ START_TEST(what_a_text_becomes)
 	const char *why;
 	json_t *j;
 
-	to += sprintf(to, "%s", shapes[_i].front);
+	put(&to, text + sizeof text, "%s", shapes[_i].front);
 	for (unsigned i = 0; i < TIMES; i++)
-		to += sprintf(to, "%s", shapes[_i].item);
-	to += sprintf(to, "%s", shapes[_i].back);
+		put(&to, text + sizeof text, "%s", shapes[_i].item);
+	put(&to, text + sizeof text, "%s", shapes[_i].back);
 	json_scan(span_str(text), &scan);
 	json_set_alloc_funcs(counted_malloc, counted_free);
 	made = most = 0;
@@ -94,14 +111,14 @@ END_TEST
 START_TEST(what_many_names_become)
 {
 	enum { TIMES = 20000 };
-	char *text = xmalloc(TIMES * 20), *to = text;
+	char *text = xmalloc(TIMES * 20), *to = text, *end = text + TIMES * 20;
 	struct json_scan scan;
 	const char *why;
 	json_t *j;
 
 	for (unsigned i = 0; i < TIMES; i++)
-		to += sprintf(to, "%s\"%u\":null", i == 0 ? "{" : ",", i);
-	to += sprintf(to, "}");
+		put(&to, end, "%s\"%u\":null", i == 0 ? "{" : ",", i);
+	put(&to, end, "}");
 	json_scan(span_str(text), &scan);
 	json_set_alloc_funcs(counted_malloc, counted_free);
 	made = most = 0;
@@ -185,12 +202,13 @@ post(const char *path, const char *headers, const char *body, size_t n)
 {
 	unsigned before = workers_waiting(w);
 	uint64_t until = clock_now_ms() + 10000;
-	char *text = xmalloc(n + 600), c;
-	size_t len = (size_t)sprintf(text,
-	           "POST %s HTTP/1.0\r\nContent-Length: %zu\r\n" GUEST "%s\r\n", path, n, headers),
-	       sent = 0;
+	char *text = xmalloc(n + 600), *to = text, c;
+	size_t len, sent = 0;
 	int fd = dial();
 
+	put(&to, text + 600, "POST %s HTTP/1.0\r\nContent-Length: %zu\r\n" GUEST "%s\r\n", path, n,
+	    headers);
+	len = (size_t)(to - text);
 	memcpy(text + len, body, n);
 	len += n;
 	while (workers_waiting(w) == before && recv(fd, &c, 1, MSG_PEEK) <= 0) {
@@ -229,9 +247,11 @@ answer_to(int fd)
 static char *
 definitions(const char *item, size_t n)
 {
-	char *text = xmalloc(n + 1);
-	size_t at = (size_t)sprintf(text, "{\"queues\":["), len = strlen(item);
+	char *text = xmalloc(n + 1), *to = text;
+	size_t at, len = strlen(item);
 
+	put(&to, text + n + 1, "{\"queues\":[");
+	at = (size_t)(to - text);
 	for (; len > 0 && at + len + 3 < n; at += len)
 		memcpy(text + at, item, len);
 	memset(text + at, ' ', n - at);
@@ -288,12 +308,13 @@ START_TEST(a_long_form)
 	enum { N = 100 << 10 };
 
 	for (unsigned right = 0; right < 2; right++) {
-		char *text = xmalloc(N + 200), *queues = definitions("", N);
-		int n = sprintf(text, head, right ? "file" : "other"), fd;
+		char *text = xmalloc(N + 200), *to = text, *queues = definitions("", N);
+		int fd;
 
-		n += sprintf(text + n, "%s%s", queues, tail);
+		put(&to, text + N + 200, head, right ? "file" : "other");
+		put(&to, text + N + 200, "%s%s", queues, tail);
 		fd = post("/api/definitions", "Content-Type: multipart/form-data; boundary=b\r\n",
-		    text, (size_t)n);
+		    text, (size_t)(to - text));
 		ck_assert_uint_eq(workers_waiting(w), 1);
 		ck_assert_ptr_nonnull(strstr(
 		    answer_to(fd), right ? "it is no object" : "the form has no field 'file'"));
@@ -372,13 +393,15 @@ END_TEST
 static char *
 message(const char *encoding, char c, size_t n, const char *end)
 {
-	char *text = xmalloc(n + 300);
-	int at = sprintf(text,
+	char *text = xmalloc(n + 300), *to = text;
+
+	put(&to, text + 300,
 	    "{\"routing_key\":\"q\",\"properties\":{},\"payload_encoding\":\"%s\",\"payload\":\"",
 	    encoding);
 
-	memset(text + at, c, n);
-	(void)sprintf(text + at + n, "%s\"}", end);
+	memset(to, c, n);
+	to += n;
+	put(&to, text + n + 300, "%s\"}", end);
 	return text;
 }
 

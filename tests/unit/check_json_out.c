@@ -239,8 +239,10 @@ START_TEST(names_that_stand_twice)
 		table_put_field(
 		    &w, &(struct field){ .name = span_str(name), .kind = 'l', .integer = i });
 		if (i + sizes[_i].names >= sizes[_i].n) /* the last of its name */
-			to += sprintf(to, "%s\"%s\":%u", to == want ? "{" : ",", name, i);
+			to += snprintf(to, (size_t)(want + sizeof want - to), "%s\"%s\":%u",
+			    to == want ? "{" : ",", name, i);
 	}
+	ck_assert_int_lt(to - want, (int)sizeof want - 1);
 	(void)strcpy(to, "}");
 	json_out_init(&o, NULL);
 	out_table(&o, span_of(w.p, w.n));
