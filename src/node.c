@@ -36,11 +36,13 @@
 #include "node_definitions.h"
 #include "node_settings.h"
 #include "node_store.h"
+#include "notify.h"
 #include "settings.h"
 
 enum {
 	STOP_MS = 5000, /* for close-ok of all clients */
 	HOUSEKEEPING_MS = 1000,
+	STATUS_MS = 10000,  /* between two lines for the service manager */
 	FLUSHES_A_TURN = 4, /* rounds of "a consumer was freed by a flush, so deliver again" */
 	HASHERS_MAX = 4,
 	RESERVE = 64 /* descriptors that connections never get */
@@ -71,10 +73,16 @@ struct node {
 	uint32_t ports, connections_max;
 	struct event *signal[COUNT_OF(signal_numbers)];
 	struct wheel_node housekeeping;
+	struct notify notify;
+	struct wheel_node watchdog;
+	uint64_t status_ms; /* when its next line is due */
+	bool reloading;     /* the manager waits for the end of it */
 	struct pid_file pid_file;
 	int lock_fd;
 	uint64_t stop_by_ms; /* 0: not stopping */
 };
+
+static void tell_reloaded(struct node *n);
 
 /* --- the turn -------------------------------------------------------------- */
 
@@ -89,6 +97,8 @@ turn(struct node *n, bool busy)
 	b->now_ms = l->now_ms;
 	loop_read(l);
 	busy = node_settings_run(&n->reload);
+	if (unlikely(n->reloading))
+		tell_reloaded(n);
 	busy |= broker_run(b);
 	busy |= amqp_run(n->amqp);
 	if (n->mgmt != NULL)
@@ -112,6 +122,58 @@ turn(struct node *n, bool busy)
 	return busy || !TAILQ_EMPTY(&b->runnable);
 }
 
+/* --- what the service manager is told ------------------------------------------ */
+
+static void
+say_status(struct node *n, uint64_t now_ms)
+{
+	const struct broker *b = n->broker;
+
+	if (n->stop_by_ms != 0) {
+		notify_status(&n->notify, "stopping; clients that are to go: %" PRIu32,
+		    n->amqp->connection_count);
+		return;
+	}
+	if (now_ms < n->status_ms)
+		return;
+	n->status_ms = now_ms + STATUS_MS;
+	notify_status(&n->notify,
+	    "connections: %" PRIu32 ", queues: %" PRIu64 ", messages ready: %" PRIu64 "%s%s",
+	    n->amqp->connection_count, b->stats.queues, b->stats.messages_ready,
+	    memory_short(&b->memory) ? "; memory alarm: publishers are held back" : "",
+	    b->disk_low ? "; disk alarm: publishers are held back" : "");
+}
+
+/* A core thread that hangs gives no sign of life. */
+static void
+on_watchdog(struct wheel_node *w, uint64_t now_ms)
+{
+	struct node *n = container_of(w, struct node, watchdog);
+
+	notify_alive(&n->notify);
+	wheel_arm(n->loop->wheel, w, now_ms + n->notify.watchdog_ms);
+}
+
+static void
+tell_ready(struct node *n)
+{
+	notify_ready(&n->notify);
+	say_status(n, n->loop->now_ms);
+	n->watchdog.fire = on_watchdog;
+	if (n->notify.watchdog_ms > 0)
+		on_watchdog(&n->watchdog, n->loop->now_ms);
+}
+
+static void
+tell_reloaded(struct node *n)
+{
+	if (node_settings_busy(&n->reload))
+		return;
+	n->reloading = false;
+	if (n->stop_by_ms == 0)
+		notify_ready(&n->notify);
+}
+
 static void
 on_housekeeping(struct wheel_node *w, uint64_t now_ms)
 {
@@ -122,6 +184,7 @@ on_housekeeping(struct wheel_node *w, uint64_t now_ms)
 	mem_trim();
 	(void)memory_check(&n->broker->memory, now_ms);
 	node_store_each_second(&n->store);
+	say_status(n, now_ms);
 	wheel_arm(n->loop->wheel, w, now_ms + HOUSEKEEPING_MS);
 }
 
@@ -137,8 +200,10 @@ stop(struct node *n, const char *signal_name)
 		_exit(1);
 	}
 	log_info("%s: stopping", signal_name);
+	notify_stopping(&n->notify);
 	n->stop_by_ms = clock_now_ms() + STOP_MS;
 	n->broker->closing = true;
+	say_status(n, n->stop_by_ms);
 	for (uint32_t i = 0; i < n->ports; i++)
 		listener_stop(n->port[i].listener);
 	amqp_stop(n->amqp, "shutdown");
@@ -151,6 +216,8 @@ on_signal(evutil_socket_t number, short what UNUSED, void *arg)
 
 	if (number == SIGHUP) {
 		log_reopen();
+		notify_reloading(&n->notify);
+		n->reloading = true;
 		node_settings_reload(&n->reload);
 	} else {
 		stop(n, number == SIGINT ? "SIGINT" : "SIGTERM");
@@ -185,7 +252,7 @@ watch_signals(struct node *n)
 /* --- start ----------------------------------------------------------------- */
 
 /* On standard error, where whoever starts a node looks, and in the log if that is elsewhere. */
-static void PRINTF(2, 3) say_failed(const struct node *n, const char *fmt, ...)
+static void PRINTF(2, 3) say_failed(struct node *n, const char *fmt, ...)
 {
 	char text[1024];
 	va_list ap;
@@ -195,6 +262,7 @@ static void PRINTF(2, 3) say_failed(const struct node *n, const char *fmt, ...)
 	va_end(ap);
 	log_flush(); /* the reason comes last, not before what led to it */
 	fprintf(stderr, "hermes server: %s\n", text);
+	notify_status(&n->notify, "%s", text);
 	if (strcmp(n->cfg->log_file, "-") != 0)
 		log_error("%s", text);
 }
@@ -367,6 +435,7 @@ start_all(struct node *n)
 	n->loop = loop_new();
 	n->broker = broker_new(n->cfg, n->loop->wheel, n->loop->now_ms);
 	n->store.pid_file = &n->pid_file;
+	notify_status(&n->notify, "reading the data in %s", n->cfg->data_dir);
 	if (!node_store_open(&n->store, n->loop, n->broker, n->cfg, why)) {
 		say_failed(n, "data in %s: %s", n->cfg->data_dir, why);
 		return 1;
@@ -460,21 +529,25 @@ node_run(const struct node_start *start)
 
 	signal(SIGPIPE, SIG_IGN);
 	hold_signals(SIG_BLOCK);
+	notify_open(&n.notify);
 	status = start_all(&n);
 	if (status < 0) {
 		n.housekeeping.fire = on_housekeeping;
 		wheel_arm(n.loop->wheel, &n.housekeeping, n.loop->now_ms + HOUSEKEEPING_MS);
 		node_store_each_second(&n.store);
 		say_ready(&n);
+		tell_ready(&n);
 		hold_signals(SIG_UNBLOCK);
 		while (!stopped(&n))
 			busy = turn(&n, busy);
 		/* one more signal now would end the process before the log is written */
 		hold_signals(SIG_BLOCK);
 		wheel_disarm(n.loop->wheel, &n.housekeeping);
+		wheel_disarm(n.loop->wheel, &n.watchdog);
 		status = 0;
 	}
 	stop_all(&n);
+	notify_close(&n.notify);
 	if (status == 0)
 		log_info("stopped");
 	log_close();

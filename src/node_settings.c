@@ -216,6 +216,12 @@ node_settings_reload(struct node_settings *ns)
 	workers_submit(ns->readers, &ns->job);
 }
 
+bool
+node_settings_busy(const struct node_settings *ns)
+{
+	return ns->is_reading || ns->apply != NULL;
+}
+
 void
 node_settings_stop(struct node_settings *ns)
 {

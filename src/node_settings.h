@@ -38,6 +38,8 @@ void node_settings_begin(struct node_settings *ns);
 void node_settings_reload(struct node_settings *ns);
 /* Each turn. True: there is more to do now. */
 bool node_settings_run(struct node_settings *ns);
+/* Is something of a SIGHUP still to be done? */
+bool node_settings_busy(const struct node_settings *ns);
 /* Before the workers end. */
 void node_settings_stop(struct node_settings *ns);
 /* After they ended. */

@@ -53,7 +53,7 @@ make_list() {
 	# Measuring programs: built by name only, never part of the tests.
 	programs EXTRA_PROGRAMS tests/bench bench '' ''
 	{
-		find_in tests/lib tests/wire tests/conformance tests/conformance-mgmt tests/e2e -- \
+		find_in tests/lib tests/wire tests/conformance tests/conformance-mgmt tests/e2e tests/packaging -- \
 		    -name '*.py' -o -name '*.txt' -o -name '*.md' -o -name '*.ini' -o -name '*.sh'
 		find_in tests/differential -- -name '*.py' -o -name '*.md' -o -name run
 		[ ! -d tests/differential/traces ] || echo tests/differential/traces
