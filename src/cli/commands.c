@@ -89,6 +89,7 @@ static const struct cli_option server_options[] = {
 
 static const struct cli_option status_options[] = {
 	{ .name = "json", .text = "as JSON" },
+	{ .name = "health", .text = "only whether it is healthy, which needs no account" },
 	END_OF_TABLE,
 };
 

@@ -196,12 +196,37 @@ print_status(json_t *o)
 	print_rates(o);
 }
 
+/* What needs no account. */
+static int
+say_health(struct cli *c)
+{
+	const struct http_call call = { .path = "/healthz", .status_too = 503 };
+	json_t *o = NULL;
+	int status = 0, rc = http_client_call(c, &call, &status, &o);
+
+	if (rc != CLI_OK)
+		return rc;
+	if (cli_switch(c, "json")) {
+		(void)json_dumpf(o, stdout, JSON_INDENT(2) | text_safe_json(STDOUT_FILENO));
+		printf("\n");
+	} else {
+		make_safe(o);
+		printf("%s%s\n", status == 200 ? "healthy" : "not healthy: ",
+		    status == 200 ? "" : text_at(o, "reason", NULL));
+	}
+	json_decref(o);
+	return status == 200 ? CLI_OK : CLI_FAILED;
+}
+
 int
 cmd_status(struct cli *c)
 {
 	json_t *o = NULL;
-	int rc = http_client_get(c, "/api/overview", &o);
+	int rc;
 
+	if (cli_switch(c, "health"))
+		return say_health(c);
+	rc = http_client_get(c, "/api/overview", &o);
 	if (rc != CLI_OK)
 		return rc;
 	if (!json_is_object(at(o, "hermes", NULL))) {

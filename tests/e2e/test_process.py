@@ -640,6 +640,16 @@ def test_status_as_json(node):
     assert "n1" in json.dumps(json.loads(done.stdout))
 
 
+def test_health_needs_no_account(node):
+    """What a container's health check asks: whoever the accounts are."""
+    this = node("users: [{username: other, password: secret}]\n")
+    done = hermes("status", "--health", "--url", this.http_url)
+    assert (done.returncode, done.stdout) == (0, "healthy\n"), done.stderr
+    assert json.loads(hermes("status", "--health", "--json", "--url", this.http_url).stdout) == {"status": "ok"}
+    assert hermes("status", "--url", this.http_url).returncode == 1
+    assert hermes("status", "--health", "--url", "127.0.0.1:1").returncode == 1
+
+
 def test_status_of_a_node_that_is_not_well(node):
     this = node("memory: {limit: 8MiB, spill: 0%}\n")
     url = "http://guest:guest@127.0.0.1:%d/" % this.management_port
@@ -655,6 +665,8 @@ def test_status_of_a_node_that_is_not_well(node):
         return done if done.returncode == 1 else None
 
     done = wait_for(unwell, what="exit status 1")
+    quick = hermes("status", "--health", "--url", url)
+    assert (quick.returncode, quick.stdout[:26]) == (1, "not healthy: memory alarm:"), quick.stdout
     assert re.search(r"^node +.*not healthy: memory alarm", done.stdout, re.M)
     assert re.search(r"^alarms +memory", done.stdout, re.M)
     conn.abort()
