@@ -430,8 +430,8 @@ transport_close_after_flush(struct transport *t, uint64_t ms)
 
 /* --- addresses ------------------------------------------------------------------------------------ */
 
-static void
-set_addr(const struct sockaddr_storage *ss, struct transport_addr *a)
+void
+transport_addr_set(const struct sockaddr_storage *ss, struct transport_addr *a)
 {
 	const struct sockaddr_in *in = (const void *)ss;
 	const struct sockaddr_in6 *in6 = (const void *)ss;
@@ -468,13 +468,13 @@ transport_addr_of(int fd, struct transport_addr *peer, struct transport_addr *lo
 	if (peer != NULL) {
 		if (getpeername(fd, (struct sockaddr *)&ss, &n) < 0)
 			ss.ss_family = AF_UNSPEC;
-		set_addr(&ss, peer);
+		transport_addr_set(&ss, peer);
 	}
 	n = sizeof ss;
 	if (local != NULL) {
 		if (getsockname(fd, (struct sockaddr *)&ss, &n) < 0)
 			ss.ss_family = AF_UNSPEC;
-		set_addr(&ss, local);
+		transport_addr_set(&ss, local);
 	}
 }
 

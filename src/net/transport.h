@@ -156,6 +156,7 @@ struct transport_addr {
 };
 void transport_peer(
     const struct transport *t, struct transport_addr *peer, struct transport_addr *local);
+void transport_addr_set(const struct sockaddr_storage *ss, struct transport_addr *a);
 /* The same for a socket that is not a transport's; both may be NULL. */
 void transport_addr_of(int fd, struct transport_addr *peer, struct transport_addr *local);
 
