@@ -42,10 +42,9 @@ amqp_new(struct loop *l, struct broker *b, const struct config *cfg, const char 
 }
 
 void
-amqp_accept(void *amqp, int fd)
+amqp_arrive(struct amqp *a, const struct arrival *from, struct listener *ls)
 {
-	struct amqp *a = amqp;
-	struct connection *c = connection_new(a, fd);
+	struct connection *c = connection_new(a, from, ls);
 
 	if (log_enabled(LOG_DEBUG))
 		connection_log(c, LOG_DEBUG, "connection accepted");

@@ -10,6 +10,7 @@
 #include "base/attr.h"
 #include "store/store.h"
 
+struct arrival;
 struct broker;
 struct channel;
 struct config;
@@ -43,7 +44,6 @@ struct amqp {
 	struct broker *broker;			/* borrowed */
 	const struct config *cfg;		/* borrowed */
 	const char *version;			/* of Hermes */
-	struct listener *listener[16];		/* owned by the node; for counts */
 	struct connection_list connections;	/* owned */
 	struct connection_list dead;		/* freed by amqp_reap */
 	struct channel *dead_channels;		/* the same; chained by dead_next */
@@ -70,7 +70,8 @@ struct amqp {
 };
 
 struct amqp *amqp_new(struct loop *l, struct broker *b, const struct config *cfg, const char *version);
-void amqp_accept(void *amqp, int fd);		/* a listener_fn */
+/* A socket that was accepted by ls (NULL: nobody counts it); what the arrival owns is amqp's. */
+void amqp_arrive(struct amqp *a, const struct arrival *from, struct listener *ls);
 
 /* After broker_run: sends confirms, resumes parked channels that may go on. True: there is more. */
 bool amqp_run(struct amqp *a);

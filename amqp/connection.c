@@ -27,6 +27,7 @@
 #include "broker/event.h"
 #include "broker/login.h"
 #include "broker/msg.h"
+#include "net/gate.h"
 #include "net/listener.h"
 
 static void on_room(void *conn);
@@ -46,43 +47,38 @@ static const struct transport_ops transport_ops = {
 
 /* --- life ----------------------------------------------------------------------------------------- */
 
-/* The listener that a socket came from: same port, and same address where several share the port. Only its count
- * of open connections depends on it. */
-static struct listener *
-find_listener(const struct amqp *a, const struct transport_addr *local)
+/* What is shown of TLS; kept with the client, which may outlive the session. */
+static void
+keep_tls(struct client *client, const struct tls_info *info)
 {
-	struct listener *found = NULL;
-	bool is_v6 = strchr(local->host, ':') != NULL;
+	struct client_tls *t;
 
-	for (size_t i = 0; i < COUNT_OF(a->listener); i++) {
-		struct listener *ls = a->listener[i];
-
-		if (ls == NULL || listener_port(ls) != local->port)
-			continue;
-		if (strcmp(listener_address(ls), local->host) == 0)
-			return ls;
-		if (found == NULL || is_v6 == (strchr(listener_address(ls), ':') != NULL))
-			found = ls;
-	}
-	return found;
+	if (info == NULL)
+		return;
+	t = client->tls = xcalloc(1, sizeof *t);
+	t->protocol = info->protocol;
+	t->cipher = info->cipher;
+	t->hash = info->hash;
+	t->key_exchange = info->key_exchange;
+	if (info->subject == NULL)
+		return;
+	t->subject = xstrdup(info->subject);
+	t->issuer = xstrdup(info->issuer);
+	t->validity = xstrdup(info->validity);
 }
 
 static void
-set_addresses(struct connection *c)
+set_addresses(struct connection *c, const struct arrival *from)
 {
-	struct transport_addr peer, local;
-
-	transport_peer(c->io, &peer, &local);
-	memcpy(c->client.peer_host, peer.host, sizeof c->client.peer_host);
-	memcpy(c->client.host, local.host, sizeof c->client.host);
-	c->client.peer_port = peer.port;
-	c->client.port = local.port;
-	c->client.loopback = peer.loopback;
-	c->listener = find_listener(c->amqp, &local);
+	memcpy(c->client.peer_host, from->peer.host, sizeof c->client.peer_host);
+	memcpy(c->client.host, from->local.host, sizeof c->client.host);
+	c->client.peer_port = from->peer.port;
+	c->client.port = from->local.port;
+	c->client.loopback = from->peer.loopback;
 }
 
 struct connection *
-connection_new(struct amqp *a, int fd)
+connection_new(struct amqp *a, const struct arrival *from, struct listener *ls)
 {
 	const struct config *cfg = a->cfg;
 	struct connection *c = xcalloc(1, sizeof *c);
@@ -90,12 +86,16 @@ connection_new(struct amqp *a, int fd)
 	size_t tail_max = (size_t)cfg->frame_max + FRAME_OVERHEAD + LOOP_READ_MAX;
 
 	c->amqp = a;
-	c->io = transport_new(a->loop, fd, &transport_ops, c, tail_max, cfg->output / 2);
+	c->io = transport_new(a->loop, from->fd, &transport_ops, c, tail_max, cfg->output / 2);
 	transport_set_stranger(
 	    c->io, true); /* until it has logged in: a wrong password costs us a hash */
-	set_addresses(c);
+	if (unlikely(from->tls != NULL))
+		transport_set_tls(c->io, from->tls);
+	set_addresses(c, from);
+	c->listener = ls;
 	client_init(&c->client, a->broker);
 	c->client.ops = &client_ops;
+	keep_tls(&c->client, transport_tls_info(c->io));
 	c->client.connected_at_ms = a->loop->now_ms;
 	c->payload_max = CONN_EARLY_PAYLOAD;
 	c->refusals.burst = CONN_OWN_REFUSALS;
@@ -103,7 +103,7 @@ connection_new(struct amqp *a, int fd)
 	LIST_INSERT_HEAD(&a->connections, c, link);
 	a->connection_count++;
 	connection_set_state(c, CONN_HEADER);
-	connection_timer_handshake(c);
+	connection_timer_handshake(c, from->since_ms);
 	return c;
 }
 
@@ -293,6 +293,14 @@ on_room(void *conn)
 	client_output_room(&c->client);
 }
 
+static const char *
+end_text(const struct connection *c, int err)
+{
+	if (transport_tls_why(c->io)[0] != '\0')
+		return transport_tls_why(c->io);
+	return err != 0 ? strerror(err) : "error of the socket";
+}
+
 static void
 log_end(const struct connection *c, enum transport_end why, int err)
 {
@@ -326,8 +334,8 @@ log_end(const struct connection *c, enum transport_end why, int err)
 		    c->io->pending);
 		break;
 	case END_ERROR:
-		connection_log_some(c, LOG_WARNING, CONN_REFUSALS, "connection closed: %s",
-		    err != 0 ? strerror(err) : "error of the socket");
+		connection_log_some(c, LOG_WARNING, CONN_REFUSALS, "connection closed: %s%s",
+		    transport_tls_why(c->io)[0] != '\0' ? "TLS: " : "", end_text(c, err));
 		break;
 	}
 }

@@ -20,7 +20,9 @@
 #include "broker/error.h"
 #include "net/transport.h"
 
+struct arrival;
 struct channel;
+struct listener;
 struct login;
 
 enum connection_state { CONN_HEADER, CONN_STARTING, CONN_SECURING, CONN_TUNING, CONN_OPENING, CONN_OPEN, CONN_CLOSING,
@@ -68,8 +70,9 @@ enum {
 	CONN_OWN_REFUSALS = 20
 };
 
-/* One that was accepted: the handshake begins, and its time. Takes over fd. */
-struct connection *connection_new(struct amqp *a, int fd);
+/* One that was accepted by ls (NULL: nobody counts it): the handshake begins; its time began with the accept. Takes over
+ * what the arrival owns. */
+struct connection *connection_new(struct amqp *a, const struct arrival *from, struct listener *ls);
 void connection_free(struct connection **cp);	/* after connection_finish, at the end of a turn */
 
 /* ops->on_bytes of the transport. */
@@ -135,7 +138,7 @@ bool connection_add_channel(struct connection *c, struct channel *ch, uint16_t i
 void connection_drop_channel(struct connection *c, uint16_t id);
 
 /* connection_timer.c: one node, used for one thing after the other. */
-void connection_timer_handshake(struct connection *c);
+void connection_timer_handshake(struct connection *c, uint64_t since_ms);
 void connection_timer_heartbeats(struct connection *c);		/* also stops the handshake's */
 void connection_timer_closing(struct connection *c, uint64_t ms);
 void connection_timer_stop(struct connection *c);

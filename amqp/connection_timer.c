@@ -99,9 +99,11 @@ arm(struct connection *c, uint64_t ms)
 }
 
 void
-connection_timer_handshake(struct connection *c)
+connection_timer_handshake(struct connection *c, uint64_t since_ms)
 {
-	arm(c, c->amqp->cfg->handshake_ms);
+	uint64_t end_ms = since_ms + c->amqp->cfg->handshake_ms, now_ms = c->amqp->loop->now_ms;
+
+	arm(c, end_ms > now_ms ? end_ms - now_ms : 0);
 }
 
 void

@@ -23,6 +23,7 @@
 #include "broker/table.h"
 #include "broker/user.h"
 #include "broker/vhost.h"
+#include "net/tls.h"
 
 static const uint8_t our_header[HANDSHAKE_HEADER] = { 'A', 'M', 'Q', 'P', 0, 0, 9, 1 };
 
@@ -39,6 +40,10 @@ static const struct {
 	{ "AMQP\2\1\0\0", 8, "AMQP 1.0 with TLS; Hermes speaks AMQP 0-9-1" },
 	{ "AMQP", 4, "another version of AMQP; Hermes speaks AMQP 0-9-1" },
 	{ "\x16\x03", 2, "TLS (a ClientHello); this port takes plain AMQP 0-9-1" },
+	{ "PROXY ", 6,
+	    "a header of the PROXY protocol, from an address that is not in proxy.trusted" },
+	{ "\r\n\r\n\0\r\n", 7,
+	    "a header of the PROXY protocol, from an address that is not in proxy.trusted" },
 	{ "GET ", 4, "HTTP; this port takes AMQP 0-9-1, the management port HTTP" },
 	{ "POST ", 5, "HTTP; this port takes AMQP 0-9-1, the management port HTTP" },
 	{ "PUT ", 4, "HTTP; this port takes AMQP 0-9-1, the management port HTTP" },
@@ -84,6 +89,12 @@ entry_true(const char *key)
 	return e;
 }
 
+static bool
+has_certificate(const struct connection *c)
+{
+	return c->client.tls != NULL && c->client.tls->subject != NULL;
+}
+
 static void
 send_start(struct connection *c)
 {
@@ -120,7 +131,8 @@ send_start(struct connection *c)
 		.version_major = 0,
 		.version_minor = 9,
 		.server_properties = { (int)COUNT_OF(all), all },
-		.mechanisms = amqp_cstring_bytes("PLAIN AMQPLAIN"),
+		.mechanisms = amqp_cstring_bytes(
+		    has_certificate(c) ? "EXTERNAL PLAIN AMQPLAIN" : "PLAIN AMQPLAIN"),
 		.locales = amqp_cstring_bytes("en_US"),
 	};
 
@@ -290,6 +302,29 @@ on_login(void *conn, struct user *u, const char *why)
 	logged_in(c, u, span_str(c->login_name), why);
 }
 
+/* The name stands in the certificate, whatever the client's response is. */
+static void
+login_external(struct connection *c)
+{
+	const struct tls_info *info = transport_tls_info(c->io);
+	struct span name = info->login != NULL ? span_str(info->login) : span_of(NULL, 0);
+	const char *why = info->no_login;
+	struct user *u = NULL;
+
+	c->mechanism = "EXTERNAL";
+	if (info->login != NULL)
+		u = login_proved(c->client.broker, name, c->client.loopback, &why);
+	logged_in(c, u, name, why);
+}
+
+/* Kept for whoever looks at the connection; no longer than CONN_EARLY_PAYLOAD, and what cannot be kept is not shown. */
+static void
+keep_properties(struct connection *c, const amqp_table_t *t)
+{
+	if (c->client.properties == NULL && table_from_amqp(t, &c->client.properties) == 0)
+		mem_add(MEM_TOPOLOGY, table_size(c->client.properties));
+}
+
 const struct error *
 connection_start_ok(const struct method_call *call)
 {
@@ -301,6 +336,11 @@ connection_start_ok(const struct method_call *call)
 	size_t i = 0;
 
 	read_properties(c, &args->client_properties);
+	if (span_is(mechanism, "EXTERNAL") && has_certificate(c)) {
+		keep_properties(c, &args->client_properties);
+		login_external(c);
+		return NULL;
+	}
 	while (i < COUNT_OF(mechanisms) && !span_is(mechanism, mechanisms[i].name))
 		i++;
 	if (i == COUNT_OF(mechanisms)) {
@@ -323,10 +363,7 @@ connection_start_ok(const struct method_call *call)
 		.loopback = c->client.loopback };
 
 	c->mechanism = mechanisms[i].name;
-	/* no longer than CONN_EARLY_PAYLOAD; what cannot be kept is not shown */
-	if (c->client.properties == NULL &&
-	    table_from_amqp(&args->client_properties, &c->client.properties) == 0)
-		mem_add(MEM_TOPOLOGY, table_size(c->client.properties));
+	keep_properties(c, &args->client_properties);
 	u = login_begin(c->client.broker, &who, on_login, c, &c->login, &why);
 	if (c->login != NULL) {
 		free(c->login_name);

@@ -95,18 +95,26 @@ put_port(void *arg, const char *protocol, const char *address, uint16_t port)
 	        (int)cfg->tcp_backlog, "nodelay", (int)cfg->tcp_nodelay));
 }
 
+void
+about_ports(const struct mgmt *m, mgmt_port_fn *f, void *arg)
+{
+	struct transport_addr a;
+	bool is_tls;
+
+	if (m->node.ports != NULL)
+		m->node.ports(m->node.arg, f, arg);
+	for (unsigned i = 0; http_port(m->http, i, &a, &is_tls); i++)
+		f(arg, is_tls ? "https" : "http", a.host, a.port);
+	for (unsigned i = 0; mgmt_metrics_listener(m, i, &a, &is_tls); i++)
+		f(arg, is_tls ? "https/prometheus" : "http/prometheus", a.host, a.port);
+}
+
 json_t *
 about_listeners(const struct mgmt *m)
 {
 	struct port_list list = { .m = m, .array = json_array() };
-	struct transport_addr a;
 
-	if (m->node.ports != NULL)
-		m->node.ports(m->node.arg, put_port, &list);
-	for (unsigned i = 0; http_port(m->http, i, &a); i++)
-		put_port(&list, "http", a.host, a.port);
-	for (unsigned i = 0; mgmt_metrics_listener(m, i, &a); i++)
-		put_port(&list, "http/prometheus", a.host, a.port);
+	about_ports(m, put_port, &list);
 	return list.array;
 }
 
@@ -116,8 +124,9 @@ about_contexts(const struct mgmt *m)
 	struct transport_addr a;
 	json_t *array = json_array();
 	char port[8];
+	bool is_tls;
 
-	for (unsigned i = 0; http_port(m->http, i, &a); i++) {
+	for (unsigned i = 0; http_port(m->http, i, &a, &is_tls); i++) {
 		(void)snprintf(port, sizeof port, "%u", a.port);
 		(void)json_array_append_new(
 		    array, json_pack("{s:[], s:s, s:s, s:s, s:s, s:s}", "ssl_opts", "node",

@@ -64,16 +64,19 @@ put_owner(const struct doc *d, const struct client *c)
 /* ---- connections ---- */
 
 static void
-put_tls(struct json_out *o)
+put_tls(struct json_out *o, const struct client_tls *given)
 {
-	OUT_TRUTH(o, "ssl", false);
-	OUT_NULL(o, "peer_cert_issuer");
-	OUT_NULL(o, "peer_cert_subject");
-	OUT_NULL(o, "peer_cert_validity");
-	OUT_NULL(o, "ssl_cipher");
-	OUT_NULL(o, "ssl_hash");
-	OUT_NULL(o, "ssl_key_exchange");
-	OUT_NULL(o, "ssl_protocol");
+	static const struct client_tls none;
+	const struct client_tls *t = given != NULL ? given : &none;
+
+	OUT_TRUTH(o, "ssl", given != NULL);
+	OUT_TEXT_OR_NULL(o, "peer_cert_issuer", t->issuer);
+	OUT_TEXT_OR_NULL(o, "peer_cert_subject", t->subject);
+	OUT_TEXT_OR_NULL(o, "peer_cert_validity", t->validity);
+	OUT_TEXT_OR_NULL(o, "ssl_cipher", t->cipher);
+	OUT_TEXT_OR_NULL(o, "ssl_hash", t->hash);
+	OUT_TEXT_OR_NULL(o, "ssl_key_exchange", t->key_exchange);
+	OUT_TEXT_OR_NULL(o, "ssl_protocol", t->protocol);
 }
 
 static void
@@ -115,7 +118,7 @@ write_connection(const struct doc *d, void *item)
 	out_begin(o, '{');
 	put_texts(o, c);
 	put_owner(d, c);
-	put_tls(o);
+	put_tls(o, c->tls);
 	OUT_INT(o, "port", c->port);
 	OUT_INT(o, "peer_port", c->peer_port);
 	if (out_key(o, "channels"))

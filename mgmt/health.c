@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include "base/config.h"
 #include "base/mem.h"
@@ -17,6 +18,7 @@
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/nodes.h"
 #include "mgmt/request.h"
+#include "net/gate.h"
 #include "net/transport.h"
 #include "store/store.h"
 
@@ -163,15 +165,8 @@ on_port(void *arg, const char *protocol, UNUSED const char *address, uint16_t po
 static void
 all_ports(const struct mgmt *m, struct ports *p)
 {
-	struct transport_addr a;
-
 	p->list = json_array();
-	if (m->node.ports != NULL)
-		m->node.ports(m->node.arg, on_port, p);
-	for (unsigned i = 0; http_port(m->http, i, &a); i++)
-		on_port(p, "http", a.host, a.port);
-	for (unsigned i = 0; mgmt_metrics_listener(m, i, &a); i++)
-		on_port(p, "http/prometheus", a.host, a.port);
+	about_ports(m, on_port, p);
 }
 
 void
@@ -231,24 +226,43 @@ route_health_protocol(struct request *r)
 	json_decref(p.list);
 }
 
-/* No port has a certificate that could expire. */
+/* NULL, or what expires within so many seconds; in buf. */
+static const char *
+expires(const struct mgmt *m, int64_t within_s, char *buf, size_t n)
+{
+	const char *file;
+	int64_t at = m->node.gate != NULL ? gate_expiry(m->node.gate, &file) : 0;
+
+	if (at == 0 || at > (int64_t)time(NULL) + within_s)
+		return NULL;
+	(void)snprintf(buf, n, "Certificates expiring: %s", file);
+	return buf;
+}
+
 void
 route_health_certificates(struct request *r)
 {
-	static const char *const units[] = { "day", "days", "week", "weeks", "month", "months",
-		"year", "years" };
+	static const struct {
+		const char *name;
+		int days;
+	} units[] = { { "day", 1 }, { "days", 1 }, { "week", 7 }, { "weeks", 7 }, { "month", 30 },
+		{ "months", 30 }, { "year", 365 }, { "years", 365 } };
+	const int64_t most = 1000 * 365;
 	struct span within = request_arg(r, 0);
 	char *end;
 	long n = strtol(r->args[0].p, &end, 10);
-	bool known = false;
+	int days = 0;
+	char text[512];
 
 	for (size_t i = 0; i < COUNT_OF(units); i++)
-		known |= strcasecmp(r->args[1].p, units[i]) == 0;
-	if (!known)
+		if (strcasecmp(r->args[1].p, units[i].name) == 0)
+			days = units[i].days;
+	if (days == 0)
 		reply_bad(
 		    r, "Time unit not recognised. Supported units: days, weeks, months, years.");
 	else if (within.n == 0 || end != r->args[0].p + within.n || n < 0)
 		reply_bad(r, "Invalid expiration value.");
 	else
-		answer(r, NULL);
+		answer(
+		    r, expires(r->m, (n < most ? n : most) * days * 24 * 3600, text, sizeof text));
 }

@@ -40,6 +40,7 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "mgmt/bridge.h"
 #include "mgmt/framing.h"
 #include "net/listener.h"
 #include "net/loop.h"
@@ -76,8 +77,11 @@ struct http {
 	struct loop *loop;        /* borrowed */
 	const struct config *cfg; /* borrowed */
 	struct evhttp *ev;        /* owned, and with it the listening sockets */
-	struct evconnlistener *listener[CONFIG_LISTEN_MAX]; /* borrowed from ev */
+	struct evconnlistener *listener[CONFIG_LISTEN_MAX + 1]; /* borrowed from ev */
 	unsigned listeners;
+	struct gate *gate; /* borrowed; NULL: none */
+	struct bridge
+	    *bridge; /* owned; NULL: no port passes the gate. Its socket is the last of listener */
 	http_fn *fn;
 	void *arg;                     /* borrowed: the caller's */
 	struct http_conn_list conns;   /* in the order of since_ms */
@@ -503,6 +507,20 @@ leaves_body(struct evhttp_request *req)
 	       (length != NULL && length[strspn(length, "0")] != '\0');
 }
 
+/* False: it came by our local socket, and not through the bridge. */
+static bool
+find_peer(const struct http *h, int fd, struct transport_addr *peer)
+{
+	struct sockaddr_storage ss = { .ss_family = AF_UNSPEC };
+	socklen_t n = sizeof ss;
+
+	if (h->bridge != NULL && getsockname(fd, (struct sockaddr *)&ss, &n) == 0 &&
+	    ss.ss_family == AF_UNIX)
+		return bridge_peer(h->bridge, fd, peer);
+	transport_addr_of(fd, peer, NULL);
+	return true;
+}
+
 static void
 on_request(struct evhttp_request *req, void *arg)
 {
@@ -523,7 +541,10 @@ on_request(struct evhttp_request *req, void *arg)
 		(void)evhttp_add_header(
 		    evhttp_request_get_output_headers(req), "connection", "close");
 	/* the real address: what the request says of itself decides nothing */
-	transport_addr_of(bufferevent_getfd(bev), &peer, NULL);
+	if (!find_peer(h, bufferevent_getfd(bev), &peer)) {
+		evhttp_send_error(req, HTTP_BADREQUEST, NULL);
+		return;
+	}
 	c->answering = true;
 	h->fn(h->arg, req, &peer);
 	c->answering = false;
@@ -611,7 +632,7 @@ http_stream_end(struct http *h, struct evhttp_request *req)
 }
 
 struct http *
-http_new(struct loop *l, const struct config *cfg, http_fn *fn, void *arg)
+http_new(struct loop *l, const struct config *cfg, struct gate *gate, http_fn *fn, void *arg)
 {
 	struct http *h = xcalloc(1, sizeof *h);
 
@@ -619,6 +640,7 @@ http_new(struct loop *l, const struct config *cfg, http_fn *fn, void *arg)
 	h->cfg = cfg;
 	h->fn = fn;
 	h->arg = arg;
+	h->gate = gate;
 	h->sweep.fire = on_sweep;
 	h->rest.fire = on_rested;
 	TAILQ_INIT(&h->conns);
@@ -651,25 +673,18 @@ http_free(struct http **hp)
 	evhttp_free(h->ev); /* and with it the listening sockets and all connections */
 	while ((c = TAILQ_FIRST(&h->conns)) != NULL)
 		conn_free(h, c);
+	bridge_free(&h->bridge);
 	wheel_disarm(h->loop->wheel, &h->sweep);
 	wheel_disarm(h->loop->wheel, &h->rest);
 	free(h);
 }
 
-bool
-http_listen(struct http *h, const struct config *cfg, const char *address, uint16_t port,
-    const char **error)
+/* The server accepts from fd, a listening socket. */
+static bool
+accept_from(struct http *h, int fd, const char **error)
 {
 	struct evconnlistener *el;
-	int fd;
 
-	if (h->listeners == COUNT_OF(h->listener)) {
-		*error = "too many addresses to listen on";
-		return false;
-	}
-	fd = listener_socket(cfg, address, port, error);
-	if (fd < 0)
-		return false;
 	/* evhttp brings the callback; without one it is not enabled yet */
 	el = evconnlistener_new(
 	    h->loop->base, NULL, NULL, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
@@ -683,11 +698,43 @@ http_listen(struct http *h, const struct config *cfg, const char *address, uint1
 	return true;
 }
 
-bool
-http_port(const struct http *h, unsigned i, struct transport_addr *out)
+static bool
+open_bridge(struct http *h, const char **error)
 {
-	if (i >= h->listeners)
+	int fd;
+
+	if (h->bridge != NULL)
+		return true;
+	h->bridge = bridge_new(h->loop, h->gate, 2 * HTTP_CONNECTIONS);
+	fd = bridge_socket(h->bridge, error);
+	return fd >= 0 && accept_from(h, fd, error);
+}
+
+bool
+http_listen(struct http *h, const struct config *cfg, const char *address, uint16_t port,
+    bool is_tls, const char **error)
+{
+	int fd;
+
+	if (is_tls || (cfg->proxy_management && cfg->proxy_trusted.count > 0))
+		return open_bridge(h, error) &&
+		       bridge_listen(h->bridge, cfg, address, port, is_tls, error);
+	if (h->listeners == COUNT_OF(h->listener)) {
+		*error = "too many addresses to listen on";
 		return false;
+	}
+	fd = listener_socket(cfg, address, port, error);
+	return fd >= 0 && accept_from(h, fd, error);
+}
+
+bool
+http_port(const struct http *h, unsigned i, struct transport_addr *out, bool *is_tls)
+{
+	unsigned plain = h->listeners - (h->bridge != NULL);
+
+	if (i >= plain)
+		return h->bridge != NULL && bridge_port(h->bridge, i - plain, out, is_tls);
+	*is_tls = false;
 	transport_addr_of(evconnlistener_get_fd(h->listener[i]), NULL, out);
 	return true;
 }

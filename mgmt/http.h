@@ -14,6 +14,7 @@
 struct config;
 struct evbuffer;
 struct evhttp_request;
+struct gate;
 struct http;
 struct loop;
 struct transport_addr;
@@ -41,11 +42,13 @@ struct http_stats {
 	uint32_t open;
 };
 
-struct http *http_new(struct loop *l, const struct config *cfg, http_fn *fn, void *arg);
+/* Ports for TLS, and those whose connections may begin with a header of the PROXY protocol, pass the gate; NULL: none. */
+struct http *http_new(struct loop *l, const struct config *cfg, struct gate *gate, http_fn *fn,
+    void *arg);
 void http_free(struct http **hp);
 
 /* One more port; false: *error is a static text (net/listener.h). */
-bool http_listen(struct http *h, const struct config *cfg, const char *address, uint16_t port,
+bool http_listen(struct http *h, const struct config *cfg, const char *address, uint16_t port, bool is_tls,
     const char **error) MUSTUSE;
 
 /* The answer takes longer: until http_resume() no time limit ends the connection, and nothing of it is read. Right before
@@ -64,7 +67,7 @@ size_t http_stream_waiting(const struct evhttp_request *req); /* bytes that the 
 void http_stream_end(struct http *h, struct evhttp_request *req);
 
 /* The i-th port that is open; false when there is no such one. */
-bool http_port(const struct http *h, unsigned i, struct transport_addr *out);
+bool http_port(const struct http *h, unsigned i, struct transport_addr *out, bool *is_tls);
 const struct http_stats *http_stats(struct http *h); /* as of now: looks for those that went */
 
 #endif

@@ -72,6 +72,15 @@ void out_raw(struct json_out *o, struct span json);     /* a whole value */
 #define OUT_TRUTH(o, literal, value) OUT_PUT(o, literal, out_truth, value)
 #define OUT_TEXT(o, literal, value) OUT_PUT(o, literal, out_text, span_str(value))
 #define OUT_SPAN(o, literal, value) OUT_PUT(o, literal, out_text, value)
+#define OUT_TEXT_OR_NULL(o, literal, value)                      \
+	do {                                                      \
+		if (!out_key(o, literal))                         \
+			break;                                    \
+		if ((value) != NULL)                              \
+			out_text(o, span_str(value));             \
+		else                                              \
+			out_null(o);                              \
+	} while (0)
 #define OUT_NULL(o, literal)             \
 	do {                              \
 		if (out_key(o, literal)) \

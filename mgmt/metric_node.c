@@ -19,6 +19,7 @@
 #include "mgmt/metric_text.h"
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/nodes.h"
+#include "net/gate.h"
 #include "net/loop.h"
 #include "net/transport.h"
 #include "store/store.h"
@@ -275,6 +276,26 @@ put_counter(struct metric_text *t, const char *prefix, const char *field, enum m
 	metric_sample(t, prefix, name, NULL, is_time ? (double)value / 1e6 : (double)value);
 }
 
+/* Zeros where there is no gate: whoever watches them finds them before the first certificate is there. */
+static void
+put_gate(const struct view *v, struct metric_text *t)
+{
+	static const struct gate_stats none;
+	struct gate *gate = v->m->node.gate;
+	const struct gate_stats *s = gate != NULL ? gate_stats(gate) : &none;
+	const char *file;
+	int64_t expires = gate != NULL ? gate_expiry(gate, &file) : 0;
+
+#define X(name, kind, help) put_counter(t, "hermes_", #name, METRIC_##kind, s->name, "Gate: " help);
+	GATE_STATS(X)
+#undef X
+	if (expires == 0)
+		return;
+	metric_head(t, "hermes_", "tls_certificate_expires_seconds", METRIC_GAUGE,
+	    "When the first certificate in force expires, in seconds since 1970");
+	metric_sample(t, "hermes_", "tls_certificate_expires_seconds", NULL, (double)expires);
+}
+
 static void
 put_counters(const struct view *v, struct metric_text *t)
 {
@@ -286,6 +307,7 @@ put_counters(const struct view *v, struct metric_text *t)
 	put_counter(t, "hermes_store_", #name, METRIC_##kind, v->store.name, "Store: " help);
 	STORE_STATS(X)
 #undef X
+	put_gate(v, t);
 }
 
 static void

@@ -46,12 +46,38 @@ on_metrics_request(void *arg, struct evhttp_request *req, const struct transport
 
 static bool
 listen_at(struct http *h, const struct config *cfg, const struct config_list *addresses,
-    uint16_t port, const char **error)
+    uint16_t port, bool is_tls, const char **error)
 {
 	for (uint32_t i = 0; i < addresses->count; i++)
-		if (!http_listen(h, cfg, addresses->item[i], port, error))
+		if (!http_listen(h, cfg, addresses->item[i], port, is_tls, error))
 			return false;
 	return true;
+}
+
+/* 0: closed. In tests, where there is no other, 0 lets the kernel choose. The ports for TLS come last (http.c). */
+static bool
+open_api(struct mgmt *m, const char **error)
+{
+	const struct config *cfg = m->cfg;
+	bool is_plain = cfg->management_port != 0 || cfg->management_tls_port == 0;
+
+	return (!is_plain || listen_at(m->http, cfg, &cfg->management_listen, cfg->management_port,
+	                         false, error)) &&
+	       (cfg->management_tls_port == 0 || listen_at(m->http, cfg, &cfg->management_listen,
+	                                             cfg->management_tls_port, true, error));
+}
+
+static bool
+open_metrics(struct mgmt *m, const char **error)
+{
+	const struct config *cfg = m->cfg;
+	bool is_plain = cfg->prometheus_port != 0 || cfg->prometheus_tls_port == 0;
+
+	return (!is_plain || listen_at(m->http_metrics, cfg, &cfg->prometheus_listen,
+	                         cfg->prometheus_port, false, error)) &&
+	       (cfg->prometheus_tls_port == 0 ||
+	           listen_at(m->http_metrics, cfg, &cfg->prometheus_listen,
+	               cfg->prometheus_tls_port, true, error));
 }
 
 /* RabbitMQ's way to tell clusters apart: made once, and kept. */
@@ -95,15 +121,12 @@ mgmt_start(struct loop *l, struct broker *b, const struct config *cfg,
 	TAILQ_INIT(&m->batches);
 	m->sessions = web_sessions_new(b);
 	name_cluster(b);
-	m->http = http_new(l, cfg, on_request, m);
+	m->http = http_new(l, cfg, node->gate, on_request, m);
 	series_start(b);
 	histories_start(m);
 	if (node->metrics)
-		m->http_metrics = http_new(l, cfg, on_metrics_request, m);
-	if ((!node->no_api &&
-	        !listen_at(m->http, cfg, &cfg->management_listen, cfg->management_port, error)) ||
-	    (node->metrics && !listen_at(m->http_metrics, cfg, &cfg->prometheus_listen,
-	                          cfg->prometheus_port, error)))
+		m->http_metrics = http_new(l, cfg, node->gate, on_metrics_request, m);
+	if ((!node->no_api && !open_api(m, error)) || (node->metrics && !open_metrics(m, error)))
 		mgmt_stop(&m);
 	return m;
 }
@@ -113,20 +136,22 @@ mgmt_port(const struct mgmt *m)
 {
 	struct transport_addr a = { .port = 0 };
 
-	(void)http_port(m->http, 0, &a);
+	bool is_tls;
+
+	(void)http_port(m->http, 0, &a, &is_tls);
 	return a.port;
 }
 
 bool
-mgmt_listener(const struct mgmt *m, unsigned i, struct transport_addr *out)
+mgmt_listener(const struct mgmt *m, unsigned i, struct transport_addr *out, bool *is_tls)
 {
-	return http_port(m->http, i, out);
+	return http_port(m->http, i, out, is_tls);
 }
 
 bool
-mgmt_metrics_listener(const struct mgmt *m, unsigned i, struct transport_addr *out)
+mgmt_metrics_listener(const struct mgmt *m, unsigned i, struct transport_addr *out, bool *is_tls)
 {
-	return m->http_metrics != NULL && http_port(m->http_metrics, i, out);
+	return m->http_metrics != NULL && http_port(m->http_metrics, i, out, is_tls);
 }
 
 bool

@@ -12,6 +12,7 @@
 
 struct broker;
 struct config;
+struct gate;
 struct loop;
 struct mgmt;
 struct transport_addr;
@@ -33,19 +34,20 @@ struct mgmt_node_info {
 	uint32_t connections_max;
 	bool no_api;  /* the ports of the API stay closed */
 	bool metrics; /* those of prometheus.* are opened */
+	struct gate *gate; /* for ports with TLS, and behind load balancers; NULL (tests): there are none */
 	struct workers *workers; /* for what takes long; NULL (tests): it is done at once */
 };
 
-/* Opens cfg->management_port on each of cfg->management_listen, and the same of prometheus, as the node says. NULL: *error
- * is a static text. */
+/* Opens cfg->management_port and management_tls_port on each of cfg->management_listen, and the same of prometheus, as the
+ * node says. NULL: *error is a static text. */
 struct mgmt *mgmt_start(struct loop *l, struct broker *b, const struct config *cfg,
     const struct mgmt_node_info *node, const char **error) MUSTUSE;
 
 /* The port that was opened (where the settings say 0, the kernel chose one). */
 uint16_t mgmt_port(const struct mgmt *m);
 /* The i-th address and port that are listened on; false when there is no such one. */
-bool mgmt_listener(const struct mgmt *m, unsigned i, struct transport_addr *out);
-bool mgmt_metrics_listener(const struct mgmt *m, unsigned i, struct transport_addr *out);
+bool mgmt_listener(const struct mgmt *m, unsigned i, struct transport_addr *out, bool *is_tls);
+bool mgmt_metrics_listener(const struct mgmt *m, unsigned i, struct transport_addr *out, bool *is_tls);
 
 /* Each turn: answers what waited for the store, goes on with what goes in slices. True: there is more to do now. */
 bool mgmt_run(struct mgmt *m);

@@ -182,9 +182,11 @@ applications(const struct mgmt *m)
 }
 
 static json_t *
-mechanisms(void)
+mechanisms(const struct mgmt *m)
 {
-	return json_pack("[{s:s, s:s, s:b}, {s:s, s:s, s:b}]", "name", "PLAIN", "description",
+	return json_pack("[{s:s, s:s, s:b}, {s:s, s:s, s:b}, {s:s, s:s, s:b}]", "name", "EXTERNAL",
+	    "description", "the certificate of the client, on ports for TLS", "enabled",
+	    m->cfg->tls_port != 0 && m->cfg->tls_verify != 0, "name", "PLAIN", "description",
 	    "user name and password (RFC 4616)", "enabled", 1, "name", "AMQPLAIN", "description",
 	    "user name and password in a table", "enabled", 1);
 }
@@ -195,7 +197,7 @@ put_lists(const struct mgmt *m, json_t *o)
 	json_put(o, "partitions", json_array());
 	json_put(o, "cluster_links", json_array());
 	json_put(o, "exchange_types", about_exchange_types());
-	json_put(o, "auth_mechanisms", mechanisms());
+	json_put(o, "auth_mechanisms", mechanisms(m));
 	json_put(o, "applications", applications(m));
 	json_put(o, "contexts", about_contexts(m));
 	json_put(o, "enabled_plugins",

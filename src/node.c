@@ -30,6 +30,7 @@
 #include "crash.h"
 #include "data_dir.h"
 #include "mgmt/mgmt.h"
+#include "net/gate.h"
 #include "net/listener.h"
 #include "net/loop.h"
 #include "net/transport.h"
@@ -45,15 +46,17 @@ enum {
 	STATUS_MS = 10000,  /* between two lines for the service manager */
 	FLUSHES_A_TURN = 4, /* rounds of "a consumer was freed by a flush, so deliver again" */
 	HASHERS_MAX = 4,
+	GREETERS_MAX = 4,
 	RESERVE = 64 /* descriptors that connections never get */
 };
 
 static const int signal_numbers[] = { SIGTERM, SIGINT, SIGHUP };
 
-/* A listener with what its callback needs. */
+/* A listener with what its callbacks need. */
 struct port {
 	struct node *node;         /* borrowed: holds us */
 	struct listener *listener; /* owned */
+	struct gate_port gate;
 };
 
 struct node {
@@ -67,9 +70,12 @@ struct node {
 	struct workers
 	    *hashers; /* of passwords: apart from the store's, which they would keep waiting */
 	struct loop_watch *hashed;
+	struct workers *greeters; /* of handshakes of TLS; NULL: there are none */
+	struct loop_watch *greeted;
+	struct gate *gate;
 	struct amqp *amqp;
-	struct mgmt *mgmt; /* NULL: switched off */
-	struct port port[CONFIG_LISTEN_MAX];
+	struct mgmt *mgmt;                       /* NULL: switched off */
+	struct port port[2 * CONFIG_LISTEN_MAX]; /* for plain TCP and TLS */
 	uint32_t ports, connections_max;
 	struct event *signal[COUNT_OF(signal_numbers)];
 	struct wheel_node housekeeping;
@@ -206,6 +212,7 @@ stop(struct node *n, const char *signal_name)
 	say_status(n, n->stop_by_ms);
 	for (uint32_t i = 0; i < n->ports; i++)
 		listener_stop(n->port[i].listener);
+	gate_stop(n->gate);
 	amqp_stop(n->amqp, "shutdown");
 }
 
@@ -296,8 +303,8 @@ on_accept(void *arg, int fd)
 	struct port *port = arg;
 	struct node *n = port->node;
 
-	if (n->amqp->connection_count < n->connections_max) {
-		amqp_accept(n->amqp, fd);
+	if (n->amqp->connection_count + gate_waiting(n->gate) < n->connections_max) {
+		gate_enter(n->gate, &port->gate, fd);
 		return;
 	}
 	close(fd);
@@ -307,27 +314,45 @@ on_accept(void *arg, int fd)
 		    n->amqp->connection_count);
 }
 
+static void
+on_arrival(void *arg, const struct arrival *a)
+{
+	struct port *port = arg;
+
+	amqp_arrive(port->node->amqp, a, port->listener);
+}
+
+/* On each address. number 0: none. */
 static bool
-open_ports(struct node *n)
+open_port(struct node *n, uint16_t number, bool is_tls)
 {
 	const char *error;
 
-	n->connections_max = connections_allowed(n);
-
-	for (uint32_t i = 0; n->cfg->port != 0 && i < n->cfg->listen.count; i++) {
-		struct port *port = &n->port[i];
+	for (uint32_t i = 0; number != 0 && i < n->cfg->listen.count; i++) {
+		struct port *port = &n->port[n->ports];
 
 		port->node = n;
-		port->listener = listener_open(n->loop, n->cfg, n->cfg->listen.item[i],
-		    n->cfg->port, n->connections_max, on_accept, port, &error);
+		port->listener = listener_open(n->loop, n->cfg, n->cfg->listen.item[i], number,
+		    n->connections_max, on_accept, port, &error);
 		if (port->listener == NULL) {
 			say_failed(n, "%s (see --port, --listen)", error);
 			return false;
 		}
-		n->amqp->listener[i] = port->listener;
+		port->gate = (struct gate_port){ .listener = port->listener,
+			.is_tls = is_tls,
+			.may_proxy = true,
+			.fn = on_arrival,
+			.arg = port };
 		n->ports++;
 	}
 	return true;
+}
+
+static bool
+open_ports(struct node *n)
+{
+	n->connections_max = connections_allowed(n);
+	return open_port(n, n->cfg->port, false) && open_port(n, n->cfg->tls_port, true);
 }
 
 static void
@@ -336,8 +361,8 @@ describe_ports(void *arg, mgmt_port_fn *f, void *f_arg)
 	const struct node *n = arg;
 
 	for (uint32_t i = 0; i < n->ports; i++)
-		f(f_arg, "amqp", listener_address(n->port[i].listener),
-		    listener_port(n->port[i].listener));
+		f(f_arg, n->port[i].gate.is_tls ? "amqp/ssl" : "amqp",
+		    listener_address(n->port[i].listener), listener_port(n->port[i].listener));
 }
 
 static void
@@ -359,8 +384,11 @@ open_management(struct node *n)
 		.arg = n,
 		.config_file = n->settings->file,
 		.connections_max = n->connections_max,
-		.no_api = !n->cfg->management_enabled || n->cfg->management_port == 0,
-		.metrics = n->cfg->prometheus_enabled && n->cfg->prometheus_port != 0,
+		.no_api = !n->cfg->management_enabled ||
+		          (n->cfg->management_port == 0 && n->cfg->management_tls_port == 0),
+		.metrics = n->cfg->prometheus_enabled &&
+		           (n->cfg->prometheus_port != 0 || n->cfg->prometheus_tls_port != 0),
+		.gate = n->gate,
 		.workers = n->store.workers };
 	const char *error;
 
@@ -392,17 +420,54 @@ open_hashers(struct node *n)
 }
 
 static void
+on_greeted(void *arg)
+{
+	struct node *n = arg;
+
+	workers_take(n->greeters);
+}
+
+/* Half of the processors for handshakes, and not many: what connects again all at once shall not keep the rest waiting. */
+static bool
+open_gate(struct node *n)
+{
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+	char err[TLS_ERROR];
+
+	if (n->cfg->tls_certificates.count > 0) {
+		n->greeters = workers_new(processors < 4 ? 1 : processors < 8 ? 2 : GREETERS_MAX);
+		n->greeted = loop_watch(n->loop, workers_fd(n->greeters), on_greeted, n);
+	}
+	n->gate = gate_new(n->loop, n->cfg, n->greeters, n->store.workers);
+	if (n->greeters == NULL || gate_load(n->gate, err))
+		return true;
+	say_failed(n, "%s", err);
+	return false;
+}
+
+static void
+on_settings_read(void *arg)
+{
+	struct node *n = arg;
+
+	gate_reload(n->gate);
+}
+
+static void
 say_ready(const struct node *n)
 {
 	struct transport_addr a;
+	bool is_tls;
 
 	for (uint32_t i = 0; i < n->ports; i++)
-		log_info("amqp listens on %s port %u", listener_address(n->port[i].listener),
-		    listener_port(n->port[i].listener));
-	for (unsigned i = 0; n->mgmt != NULL && mgmt_listener(n->mgmt, i, &a); i++)
-		log_info("management listens on %s port %u", a.host, a.port);
-	for (unsigned i = 0; n->mgmt != NULL && mgmt_metrics_listener(n->mgmt, i, &a); i++)
-		log_info("metrics listen on %s port %u", a.host, a.port);
+		log_info("amqp%s listens on %s port %u", n->port[i].gate.is_tls ? " over TLS" : "",
+		    listener_address(n->port[i].listener), listener_port(n->port[i].listener));
+	for (unsigned i = 0; n->mgmt != NULL && mgmt_listener(n->mgmt, i, &a, &is_tls); i++)
+		log_info("management%s listens on %s port %u", is_tls ? " over TLS" : "", a.host,
+		    a.port);
+	for (unsigned i = 0; n->mgmt != NULL && mgmt_metrics_listener(n->mgmt, i, &a, &is_tls); i++)
+		log_info(
+		    "metrics%s listen on %s port %u", is_tls ? " over TLS" : "", a.host, a.port);
 	log_info("agent is ready, node=%s", n->cfg->node_given);
 	log_debug("ready after %" PRIu64 " us", clock_since_start_us());
 }
@@ -445,12 +510,14 @@ start_all(struct node *n)
 	n->reload.broker = n->broker;
 	n->reload.readers = n->store.workers;
 	n->reload.hashers = n->hashers;
+	n->reload.on_read = on_settings_read;
+	n->reload.on_read_arg = n;
 	node_settings_begin(&n->reload);
 	if (!node_definitions_import(n->broker, n->hashers, definitions)) {
 		say_failed(n, "%s", definitions);
 		return 2;
 	}
-	if (!open_ports(n) || !open_management(n))
+	if (!open_gate(n) || !open_ports(n) || !open_management(n))
 		return 1;
 	if (!pid_file_publish(&n->pid_file, err)) {
 		say_failed(n, "%s", err);
@@ -465,6 +532,11 @@ stop_all(struct node *n)
 {
 	for (uint32_t i = 0; i < n->ports; i++)
 		listener_stop(n->port[i].listener);
+	if (n->gate != NULL)
+		gate_stop(n->gate);
+	loop_unwatch(&n->greeted);
+	if (n->greeters != NULL)
+		workers_free(&n->greeters);
 	if (n->mgmt != NULL)
 		mgmt_stop(&n->mgmt);
 	if (n->amqp != NULL)
@@ -480,6 +552,7 @@ stop_all(struct node *n)
 		workers_free(&n->hashers);
 	node_store_close(&n->store);
 	node_settings_fini(&n->reload);
+	gate_free(&n->gate);
 	if (n->broker != NULL)
 		broker_free(&n->broker);
 	if (n->loop != NULL)

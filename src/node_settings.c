@@ -128,7 +128,7 @@ say_unchanged(const struct config *old, const struct config *fresh)
 	for (size_t i = 0; i < cfg_key_count; i++) {
 		const struct cfg_key *k = &cfg_keys[i];
 
-		if (!(k->flags & (CFG_RELOAD | CFG_LATER)) && !config_same(old, fresh, k))
+		if (!(k->flags & CFG_RELOAD) && !config_same(old, fresh, k))
 			log_warning("%s was changed; it takes effect at the next start", k->path);
 	}
 }
@@ -202,6 +202,8 @@ was_read(struct worker_job *job)
 		leave(ns, &ns->read);
 	if (ns->again && !ns->stopped)
 		node_settings_reload(ns);
+	else if (!ns->stopped && ns->on_read != NULL)
+		ns->on_read(ns->on_read_arg);
 }
 
 void

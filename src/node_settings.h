@@ -25,6 +25,9 @@ struct node_settings {
 	struct settings_apply *apply;	/* owned; NULL: nothing is being applied */
 	struct settings fresh, read;	/* owned: what is being applied, unless it is `settings`; what was read last */
 	struct problems refused, wrong;	/* owned: of apply; of the file that was read */
+	/* called when the file was read again, whatever came of it: other files may have changed, too */
+	void (*on_read)(void *arg);
+	void *on_read_arg;
 	bool is_reload;			/* apply is of SIGHUP */
 	bool is_reading, again;		/* a job is under way; SIGHUP came since */
 	bool is_pipe;			/* the file cannot be read again */

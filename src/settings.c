@@ -67,8 +67,6 @@ key_without_section(const char *name)
 		const char *path = cfg_keys[i].path;
 		size_t section = strcspn(path, "."), n = strlen(path);
 
-		if (cfg_keys[i].flags & CFG_LATER)
-			continue;
 		if (strcmp(name, path + section + 1) == 0)
 			return &cfg_keys[i];
 		if (strlen(name) == n && (name[section] == '.' || name[section] == '_') &&
@@ -164,8 +162,6 @@ read_key(struct loader *l, const struct cfg_key *k, const struct ynode *n)
 
 	if (n->kind == NODE_LIST && k->type == CFG_LIST)
 		load_list(l, k, n);
-	else if (k->flags & CFG_LATER && n->kind != NODE_SCALAR)
-		problem(l->p, n->at, "%s: %s. Remove the key", k->path, k->later);
 	else if (n->kind != NODE_SCALAR)
 		problem(l->p, n->at, "%s: must be a single value, not %s", k->path,
 		    n->kind == NODE_LIST ? "a list" : "keys with values");
@@ -173,7 +169,7 @@ read_key(struct loader *l, const struct cfg_key *k, const struct ynode *n)
 		problem(l->p, n->at,
 		    "%s: has no value; write \"\" for an empty text, or remove the key", k->path);
 	else if (!config_set(&l->s->config, k, n->text, err))
-		problem(l->p, n->at, "%s%s", err, k->flags & CFG_LATER ? ". Remove the key" : "");
+		problem(l->p, n->at, "%s", err);
 }
 
 static void

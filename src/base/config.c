@@ -14,10 +14,18 @@
 #include "base/config_parse.h"
 #include "base/machine.h"
 #include "base/mem.h"
+#include "base/net_range.h"
 #include "base/utf8.h"
+
+enum { FILE_NAME_MAX = 4000 };
 
 static const char *const level_words[] = { "error", "warning", "info", "debug", NULL };
 static const char *const format_words[] = { "text", "json", NULL };
+static const char *const verify_words[] = { "none", "optional", "required", NULL };
+static const char *const login_from_words[] = { "common_name", "distinguished_name",
+	"subject_alternative_name", NULL };
+static const char *const san_words[] = { "dns", "email", "uri", "ip", "other_name", NULL };
+static const char *const version_words[] = { "1.2", "1.3", NULL };
 static const char *const password_words[] = { "sha256", "sha512", "pbkdf2", NULL };
 
 /* The kind of storage follows from the field itself. */
@@ -29,10 +37,6 @@ static const char *const password_words[] = { "sha256", "sha512", "pbkdf2", NULL
 #define SIZE .parse = cfg_parse_size, .kind = "a size (such as 64KiB, 1MiB, 2GiB)"
 #define MS .parse = cfg_parse_ms, .kind = "a time (such as 500ms, 10s, 5m, 1h)"
 #define SECONDS .parse = cfg_parse_seconds, .kind = "a time in whole seconds (such as 60, 60s, 5m)"
-#define LATER(p, accepted, what) \
-	.path = p, .type = CFG_NONE, .flags = CFG_LATER, .off = accepted, .later = what
-
-#define NO_TLS "TLS comes with a later version"
 
 /* In the order of hermes.yml. */
 const struct cfg_key cfg_keys[] = {
@@ -44,13 +48,55 @@ const struct cfg_key cfg_keys[] = {
 	            "IPv4 and IPv6." },
 	{ CFG("node.port", port), NUMBER, .def = "5672", .max = UINT16_MAX,
 	    .text = "Port for AMQP clients; 0 opens none." },
-	{ LATER("tls.port", "0", NO_TLS), .text = "Port for AMQP over TLS." },
-	{ LATER("tls.certificate", "''", NO_TLS), .text = "File with the certificate chain." },
-	{ LATER("tls.key", "''", NO_TLS), .text = "File with the private key." },
-	{ LATER("tls.ca", "''", NO_TLS),
-	    .text = "File with the authorities that client certificates are checked against." },
-	{ LATER("tls.verify", "none", NO_TLS),
-	    .text = "Client certificates: none, optional or required." },
+	{ CFG("tls.port", tls_port), NUMBER, .def = "0", .max = UINT16_MAX,
+	    .text =
+	        "Port for AMQP over TLS (5671 is usual), on the addresses of node.listen; 0 opens "
+	        "none." },
+	{ CFG("tls.certificate", tls_certificates), .flags = CFG_FILES,
+	    .text =
+	        "File with a certificate and those between it and its authority (PEM), or a list "
+	        "of such files: a client gets the one for the name that it asks for, others the "
+	        "first. Read again on SIGHUP." },
+	{ CFG("tls.key", tls_keys), .flags = CFG_FILES,
+	    .text = "File with the private key (PEM, without a password); a list in the order of "
+	            "tls.certificate. Not given: the keys are in those files." },
+	{ CFG("tls.ca", tls_ca), .max = 4000,
+	    .text =
+	        "File with the authorities that client certificates are checked against (PEM)." },
+	{ CFG("tls.verify", tls_verify), .def = "none", .words = verify_words, .flags = CFG_RELOAD,
+	    .text = "Client certificates. none: they are not asked for. optional: one that is "
+	            "shown has "
+	            "to be good. required: there is no connection without one." },
+	{ CFG("tls.login_from", tls_login_from), .def = "common_name", .words = login_from_words,
+	    .flags = CFG_RELOAD,
+	    .text = "What of a client's certificate is the user's name for the mechanism EXTERNAL: "
+	            "common_name, distinguished_name (RabbitMQ's default) or "
+	            "subject_alternative_name." },
+	{ CFG("tls.login_san", tls_login_san), .def = "dns", .words = san_words,
+	    .flags = CFG_RELOAD,
+	    .text = "Which kind of alternative name: dns, email, uri, ip or other_name." },
+	{ CFG("tls.login_san_index", tls_login_san_index), NUMBER, .def = "0", .max = 1000,
+	    .flags = CFG_RELOAD, .text = "Which one of that kind, from 0." },
+	{ CFG("tls.min_version", tls_min_version), .def = "1.2", .words = version_words,
+	    .flags = CFG_RELOAD, .text = "The oldest version of TLS that is taken: 1.2 or 1.3." },
+	{ CFG("tls.tickets", tls_tickets_s), SECONDS, .def = "1h", .max = 7 * 24 * 3600,
+	    .flags = CFG_RELOAD,
+	    .text =
+	        "How long a client may resume a session, which spares both the costly half of a "
+	        "handshake; 0: never." },
+	{ CFG("tls.handshakes", tls_handshakes), NUMBER, .def = "4096", .min = 16, .max = 1000000,
+	    .flags = CFG_RELOAD,
+	    .text =
+	        "Connections that may be between accept and the end of their handshake; beyond it "
+	        "the one that has been silent for longest goes." },
+	{ CFG("proxy.trusted", proxy_trusted), .flags = CFG_RANGES,
+	    .text = "Networks, or one, of load balancers (such as 10.0.0.0/8): their connections "
+	            "have to "
+	            "begin with a header of the PROXY protocol, version 1 or 2, whose address "
+	            "counts as "
+	            "the client's. Others' headers are refused. Default: nobody." },
+	{ CFG("proxy.management", proxy_management), .def = "false",
+	    .text = "Whether that is so on the ports for HTTP, too." },
 	{ CFG("management.enabled", management_enabled), .def = "true",
 	    .text = "Whether the HTTP API is there." },
 	{ CFG("management.listen", management_listen),
@@ -61,7 +107,8 @@ const struct cfg_key cfg_keys[] = {
 	    .text = "How passwords that are set over HTTP are kept: sha256 and sha512 as RabbitMQ "
 	            "does, which its tools read and move; pbkdf2 makes stolen hashes costly to "
 	            "guess." },
-	{ LATER("management.tls_port", "0", NO_TLS), .text = "Port for the HTTP API over TLS." },
+	{ CFG("management.tls_port", management_tls_port), NUMBER, .def = "0", .max = UINT16_MAX,
+	    .text = "Port for the HTTP API over TLS (15671 is usual); 0 opens none." },
 	{ CFG("management.path_prefix", management_prefix), .max = 200, .flags = CFG_PREFIX,
 	    .text = "Path that stands before every path of the HTTP API and the console, such as "
 	            "/hermes: for a reverse proxy that passes paths on as they are. Default: "
@@ -72,6 +119,8 @@ const struct cfg_key cfg_keys[] = {
 	    .def = "::", .text = "Address, or list of addresses, for metrics." },
 	{ CFG("prometheus.port", prometheus_port), NUMBER, .def = "15692", .max = UINT16_MAX,
 	    .text = "Port for metrics, below /metrics; 0 opens none." },
+	{ CFG("prometheus.tls_port", prometheus_tls_port), NUMBER, .def = "0", .max = UINT16_MAX,
+	    .text = "Port for metrics over TLS (15691 is usual); 0 opens none." },
 	{ CFG("log.level", log_level), .def = "info", .words = level_words, .flags = CFG_RELOAD,
 	    .text = "error, warning, info or debug." },
 	{ CFG("log.file", log_file), .def = "-", .min = 1, .max = 4000,
@@ -175,6 +224,16 @@ const struct cfg_key cfg_keys[] = {
 	    .text = "TCP_NODELAY on accepted connections." },
 	{ CFG("tcp.keepalive", tcp_keepalive), .def = "true",
 	    .text = "SO_KEEPALIVE on accepted connections." },
+	{ CFG("tcp.keepalive_idle", tcp_keepalive_idle_s), SECONDS, .def = "0", .max = 32767,
+	    .text =
+	        "How long a connection is silent before the kernel asks whether its peer is still "
+	        "there; 0: as the system is set (two hours)." },
+	{ CFG("tcp.keepalive_interval", tcp_keepalive_interval_s), SECONDS, .def = "0",
+	    .max = 32767, .text = "Time between such questions; 0: as the system is set." },
+	{ CFG("tcp.keepalive_count", tcp_keepalive_count), NUMBER, .def = "0", .max = 127,
+	    .text =
+	        "Questions without an answer after which the connection ends; 0: as the system is "
+	        "set." },
 	{ CFG("tcp.backlog", tcp_backlog), NUMBER, .def = "1024", .min = 1, .max = 65535,
 	    .text = "Connections that the kernel holds until they are accepted." },
 	{ CFG("default_user.name", default_user), .min = 1, .max = 255, .flags = CFG_SHOWN,
@@ -333,28 +392,9 @@ set_text(struct config *c, const struct cfg_key *k, const char *value, char err[
 	return true;
 }
 
-/* Values of keys that are still to come: only what switches them off. */
-static bool
-set_later(const struct cfg_key *k, const char *value, char err[])
-{
-	const char *word = value[0] != '\0' ? value : "''";
-	size_t n = strlen(word);
-
-	for (const char *p = k->off; p != NULL && *p != '\0';) {
-		size_t len = strcspn(p, " ");
-
-		if (len == n && memcmp(p, word, n) == 0)
-			return true;
-		p += len + (p[len] == ' ');
-	}
-	return fail(err, k, "%s", k->later);
-}
-
 bool
 config_set(struct config *c, const struct cfg_key *k, const char *value, char err[])
 {
-	if (k->flags & CFG_LATER)
-		return set_later(k, value, err);
 	if (k->words != NULL)
 		return set_word(c, k, value, err);
 	switch (k->type) {
@@ -363,28 +403,50 @@ config_set(struct config *c, const struct cfg_key *k, const char *value, char er
 	case CFG_U32:
 	case CFG_U64: return set_number(c, k, value, err);
 	case CFG_STR: return set_text(c, k, value, err);
-	case CFG_LIST: config_clear(c, k); return config_add(c, k, value, err);
-	case CFG_NONE: break;
+	case CFG_LIST: break;
 	}
-	assert(k->type != CFG_NONE); /* a row of the table without a field */
-	return false;
+	config_clear(c, k);
+	/* "" is how a file is taken back that a template has */
+	return (k->flags & CFG_FILES && value[0] == '\0') || config_add(c, k, value, err);
 }
 
-/* The only lists are lists of addresses. */
+static bool
+check_item(const struct cfg_key *k, const char *value, char err[])
+{
+	unsigned char address[sizeof(struct in6_addr)];
+	struct net_range range;
+
+	if (k->flags & CFG_FILES) {
+		if (value[0] == '\0')
+			return fail(err, k, "must not be empty");
+		return strlen(value) <= FILE_NAME_MAX ||
+		       fail(err, k, "is longer than %d bytes", FILE_NAME_MAX);
+	}
+	if (k->flags & CFG_RANGES)
+		return net_range_parse(value, &range) ||
+		       fail(err, k,
+		           "'%.64s' is not a network (such as 10.0.0.0/8, 2001:db8::/32) or an IP "
+		           "address",
+		           value);
+	if (inet_pton(AF_INET, value, address) == 1 || inet_pton(AF_INET6, value, address) == 1)
+		return true;
+	return fail(
+	    err, k, "'%.64s' is not an IP address (such as 127.0.0.1, ::1, or :: for all)", value);
+}
+
 bool
 config_add(struct config *c, const struct cfg_key *k, const char *value, char err[])
 {
 	struct config_list *list = field_of(c, k);
-	unsigned char address[sizeof(struct in6_addr)];
 
-	if (k->flags & CFG_LATER)
-		return set_later(k, value, err);
 	assert(k->type == CFG_LIST);
-	if (inet_pton(AF_INET, value, address) != 1 && inet_pton(AF_INET6, value, address) != 1)
-		return fail(err, k,
-		    "'%.64s' is not an IP address (such as 127.0.0.1, ::1, or :: for all)", value);
+	if (!check_item(k, value, err))
+		return false;
 	if (list->count == CONFIG_LISTEN_MAX)
-		return fail(err, k, "has more than %d addresses", CONFIG_LISTEN_MAX);
+		return fail(err, k, "has more than %d %s", CONFIG_LISTEN_MAX,
+		    k->flags & CFG_FILES    ? "files"
+		    : k->flags & CFG_RANGES ? "networks"
+		                            : "addresses");
 	list->item[list->count++] = xstrdup(value);
 	return true;
 }
@@ -431,6 +493,10 @@ config_fini(struct config *c)
 	*c = (struct config){ 0 };
 }
 
+enum port { PORT_AMQP, PORT_AMQPS, PORT_HTTP, PORT_HTTPS, PORT_METRICS, PORT_METRICS_TLS, PORTS };
+static const char *const port_paths[PORTS] = { "node.port", "tls.port", "management.port",
+	"management.tls_port", "prometheus.port", "prometheus.tls_port" };
+
 static bool
 output_is_too_much(const struct config *c)
 {
@@ -462,27 +528,58 @@ name_is_missing(const struct config *c)
 }
 
 static bool
-ports_are_one(const struct config *c)
+has_tls(const struct config *c)
 {
-	return c->port != 0 && c->management_enabled && c->port == c->management_port;
+	return c->tls_port != 0 || (c->management_enabled && c->management_tls_port != 0) ||
+	       (c->prometheus_enabled && c->prometheus_tls_port != 0);
 }
 
 static bool
-metrics_at(const struct config *c, uint16_t port)
+certificate_is_missing(const struct config *c)
 {
-	return c->prometheus_enabled && c->prometheus_port != 0 && c->prometheus_port == port;
+	return has_tls(c) && c->tls_certificates.count == 0;
 }
 
 static bool
-metrics_are_at_port(const struct config *c)
+keys_are_not_theirs(const struct config *c)
 {
-	return metrics_at(c, c->port);
+	return c->tls_keys.count != 0 && c->tls_keys.count != c->tls_certificates.count;
 }
 
 static bool
-metrics_are_at_management(const struct config *c)
+ca_is_missing(const struct config *c)
 {
-	return c->management_enabled && metrics_at(c, c->management_port);
+	return c->tls_verify != 0 && (c->tls_ca == NULL || c->tls_ca[0] == '\0');
+}
+
+/* The ports as the settings have them; 0: not opened. */
+static uint16_t
+port_of(const struct config *c, enum port p)
+{
+	switch (p) {
+	case PORT_AMQP: return c->port;
+	case PORT_AMQPS: return c->tls_port;
+	case PORT_HTTP: return c->management_enabled ? c->management_port : 0;
+	case PORT_HTTPS: return c->management_enabled ? c->management_tls_port : 0;
+	case PORT_METRICS: return c->prometheus_enabled ? c->prometheus_port : 0;
+	default: return c->prometheus_enabled ? c->prometheus_tls_port : 0;
+	}
+}
+
+/* Are the n-th two of them one? False behind the last, which *more says. */
+static bool
+ports_are_one(const struct config *c, unsigned n, enum port *a, enum port *b, bool *more)
+{
+	for (unsigned i = 1; i < PORTS; i++)
+		for (unsigned k = 0; k < i; k++) {
+			if (n-- != 0)
+				continue;
+			*a = i;
+			*b = k;
+			return port_of(c, i) != 0 && port_of(c, i) == port_of(c, k);
+		}
+	*more = false;
+	return false;
 }
 
 static const struct rule {
@@ -499,16 +596,20 @@ static const struct rule {
 	    "default_user needs a password as well" },
 	{ name_is_missing, "default_user.password", "default_user.name",
 	    "default_user needs a name as well" },
-	{ ports_are_one, "management.port", "node.port", "is the same as node.port" },
-	{ metrics_are_at_port, "prometheus.port", "node.port", "is the same as node.port" },
-	{ metrics_are_at_management, "prometheus.port", "management.port",
-	    "is the same as management.port" },
+	{ certificate_is_missing, "tls.certificate", "tls.port",
+	    "is needed where a port for TLS is opened" },
+	{ keys_are_not_theirs, "tls.key", "tls.certificate",
+	    "there must be as many as in tls.certificate, in the same order" },
+	{ ca_is_missing, "tls.ca", "tls.verify", "is needed where tls.verify is not none" },
 };
 
 bool
 config_check(const struct config *c, unsigned *n, const struct cfg_key **k,
     const struct cfg_key **other, char err[])
 {
+	enum port a, b;
+	bool more = true;
+
 	while (*n < COUNT_OF(rules)) {
 		const struct rule *r = &rules[(*n)++];
 
@@ -517,6 +618,13 @@ config_check(const struct config *c, unsigned *n, const struct cfg_key **k,
 		*k = config_find(r->path, strlen(r->path));
 		*other = config_find(r->other, strlen(r->other));
 		return !fail(err, *k, "%s", r->text);
+	}
+	while (more) {
+		if (!ports_are_one(c, (*n)++ - (unsigned)COUNT_OF(rules), &a, &b, &more))
+			continue;
+		*k = config_find(port_paths[a], strlen(port_paths[a]));
+		*other = config_find(port_paths[b], strlen(port_paths[b]));
+		return !fail(err, *k, "is the same as %s", (*other)->path);
 	}
 	return false;
 }
@@ -577,26 +685,32 @@ config_show(const struct config *c, const struct cfg_key *k, char *out, size_t n
 		snprintf(out, n, "%s", number_of(c, k) ? "true" : "false");
 	} else if (is_auto(k) && number_of(c, k) == 0) {
 		snprintf(out, n, "auto");
-	} else if (k->type != CFG_NONE) {
+	} else {
 		cfg_show_number(k, number_of(c, k), out, n);
 	}
+}
+
+static bool
+same_list(const struct config_list *a, const struct config_list *b)
+{
+	if (a->count != b->count)
+		return false;
+	for (uint32_t i = 0; i < a->count; i++)
+		if (strcmp(a->item[i], b->item[i]) != 0)
+			return false;
+	return true;
 }
 
 bool
 config_same(const struct config *a, const struct config *b, const struct cfg_key *k)
 {
-	char x[CONFIG_LISTEN_MAX * 64], y[CONFIG_LISTEN_MAX * 64];
-
 	if (k->type == CFG_STR) {
 		const char *s = *(char **)field_of(a, k), *t = *(char **)field_of(b, k);
 
 		return s == NULL || t == NULL ? s == t : strcmp(s, t) == 0;
 	}
-	if (k->type != CFG_LIST)
-		return number_of(a, k) == number_of(b, k);
-	show_list(field_of(a, k), x, sizeof x);
-	show_list(field_of(b, k), y, sizeof y);
-	return strcmp(x, y) == 0;
+	return k->type == CFG_LIST ? same_list(field_of(a, k), field_of(b, k))
+	                           : number_of(a, k) == number_of(b, k);
 }
 
 void

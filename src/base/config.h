@@ -26,6 +26,17 @@ struct config {
 	char *node_name;		/* as shown over HTTP: NAME@HOST */
 	struct config_list listen;
 	uint16_t port;			/* 0: closed */
+	/* tls */
+	uint16_t tls_port, management_tls_port, prometheus_tls_port;	/* 0: closed */
+	struct config_list tls_certificates, tls_keys;	/* files; no keys: they are in the same files */
+	char *tls_ca;
+	uint32_t tls_verify, tls_login_from, tls_login_san;	/* enums of net/tls.h */
+	uint32_t tls_login_san_index, tls_min_version;	/* min_version 0: 1.2, 1: 1.3 */
+	uint32_t tls_tickets_s;		/* 0: no session is resumed */
+	uint32_t tls_handshakes;
+	/* proxy */
+	struct config_list proxy_trusted;	/* networks */
+	bool proxy_management;
 	/* management */
 	bool management_enabled;
 	struct config_list management_listen;
@@ -59,6 +70,7 @@ struct config {
 	uint64_t handshake_ms, consumer_timeout_ms; /* consumer_timeout 0: none */
 	/* tcp */
 	bool tcp_nodelay, tcp_keepalive;
+	uint32_t tcp_keepalive_idle_s, tcp_keepalive_interval_s, tcp_keepalive_count; /* 0: the system's */
 	uint32_t tcp_backlog;
 	/* default_user: see INTERFACES; name NULL means admin and guest from loopback only */
 	char *default_user, *default_password, *default_vhost;

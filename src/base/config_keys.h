@@ -14,12 +14,13 @@ struct config;
 
 enum { CONFIG_ERROR_MAX = 512 }; /* bytes for the text of an error, NUL included */
 
-enum cfg_type { CFG_NONE, CFG_BOOL, CFG_U16, CFG_U32, CFG_U64, CFG_STR, CFG_LIST };
+enum cfg_type { CFG_BOOL, CFG_U16, CFG_U32, CFG_U64, CFG_STR, CFG_LIST };
 
 enum cfg_flag {
 	CFG_RELOAD = 1 << 0, /* SIGHUP applies it; others wait for the next start */
 	CFG_SECRET = 1 << 1, /* its value never stands in a message */
-	CFG_LATER = 1 << 2,  /* known, but this version refuses every value but those in `off` */
+	CFG_FILES = 1 << 5,  /* a list of files, not of addresses */
+	CFG_RANGES = 1 << 6, /* a list of networks */
 	CFG_PREFIX = 1 << 4, /* a path to stand before others: see is_prefix() */
 	CFG_SHOWN = 1 << 3   /* clients and tools are told it: UTF-8 without control characters */
 };
@@ -38,9 +39,6 @@ struct cfg_key {
 	uint64_t min, max;   /* of numbers, and of the length of texts */
 	const char *const
 	    *words; /* the only texts it may be, in the order of their numbers; ends with NULL */
-	const char *
-	    off; /* CFG_LATER: values that are accepted, separated by spaces; "''" is the empty text */
-	const char *later; /* CFG_LATER: what comes with a later version */
 	size_t offset;     /* of its field in struct config */
 	enum cfg_type type;
 	uint32_t flags;

@@ -138,6 +138,13 @@ client_fini(struct client *c)
 	free(c->version);
 	free(c->platform);
 	free(c->mechanism);
+	if (c->tls != NULL) {
+		free(c->tls->subject);
+		free(c->tls->issuer);
+		free(c->tls->validity);
+	}
+	free(c->tls);
+	c->tls = NULL;
 	mem_sub(MEM_TOPOLOGY, table_size(c->properties));
 	table_free(&c->properties);
 	c->name = c->product = c->version = c->platform = c->mechanism = NULL;

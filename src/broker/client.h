@@ -30,6 +30,12 @@ struct client_ops {
 	void (*traffic)(const struct client *c, struct traffic_stats *out, uint64_t *pending);
 };
 
+/* Of a connection that came by TLS, in RabbitMQ's words. */
+struct client_tls {
+	const char *protocol, *cipher, *hash, *key_exchange;	/* static */
+	char *subject, *issuer, *validity;			/* owned: of its certificate; NULL: it showed none */
+};
+
 struct client {
 	struct broker *broker;			/* borrowed */
 	uint64_t id;
@@ -46,6 +52,7 @@ struct client {
 	char *name, *product, *version, *platform, *mechanism;	/* owned, may be NULL; what the client says of itself */
 	uint32_t frame_max, heartbeat_s;
 	uint16_t channel_max;
+	struct client_tls *tls;			/* owned; NULL: plain TCP */
 	const struct client_ops *ops;		/* NULL: nobody serves it (any more) */
 	struct traffic_stats counted;		/* of these, what the vhost has been told */
 	struct table *properties;		/* owned, may be NULL: client-properties of connection.start-ok */

@@ -275,11 +275,27 @@ event_channel(const struct session *s, bool is_open)
 /* ---- connections ---- */
 
 static void
+put_tls(struct table_writer *w, const struct client_tls *t)
+{
+	const struct {
+		const char *name, *text;
+	} texts[] = { { "ssl_protocol", t->protocol }, { "ssl_key_exchange", t->key_exchange },
+		{ "ssl_cipher", t->cipher }, { "ssl_hash", t->hash },
+		{ "peer_cert_subject", t->subject }, { "peer_cert_issuer", t->issuer },
+		{ "peer_cert_validity", t->validity } };
+
+	for (size_t i = 0; i < COUNT_OF(texts); i++)
+		table_put_string(w, texts[i].name, texts[i].text != NULL ? texts[i].text : "");
+}
+
+static void
 put_addresses(struct table_writer *w, const struct client *c, const char *mechanism)
 {
 	table_put_string(w, "protocol", "{0,9,1}");
 	table_put_string(w, "auth_mechanism", mechanism);
-	table_put_bool(w, "ssl", false);
+	table_put_bool(w, "ssl", c->tls != NULL);
+	if (c->tls != NULL)
+		put_tls(w, c->tls);
 	table_put_string(w, "peer_host", c->peer_host);
 	table_put_number(w, "peer_port", c->peer_port);
 	table_put_string(w, "host", c->host);

@@ -32,6 +32,8 @@ typedef void login_done_fn(void *arg, struct user *user, const char *why);
  * login_cancel() is called. */
 struct user *login_begin(struct broker *b, const struct credentials *c, login_done_fn *done, void *arg,
     struct login **later, const char **why);
+/* Somebody whose name was proved otherwise (a certificate). NULL: refused, *why (static text) for the log. */
+struct user *login_proved(struct broker *b, struct span name, bool loopback, const char **why);
 /* Nobody waits for it any more. */
 void login_cancel(struct login **lp);
 

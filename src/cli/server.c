@@ -109,8 +109,6 @@ say_settings(const struct settings *s)
 		if ((int)strlen(cfg_keys[i].path) > width)
 			width = (int)strlen(cfg_keys[i].path);
 	for (size_t i = 0; i < cfg_key_count; i++) {
-		if (cfg_keys[i].flags & CFG_LATER)
-			continue;
 		config_show(&s->config, &cfg_keys[i], value, sizeof value);
 		printf("%-*s %s\n", width, cfg_keys[i].path, value);
 	}

@@ -32,6 +32,7 @@ struct listener {
 	struct wheel_node rest;
 	uint32_t max_open; /* 0: no limit of its own */
 	bool nodelay, keepalive;
+	int idle_s, interval_s, probes; /* of keepalive; 0: the system's */
 	uint16_t port;
 	char *address; /* owned */
 	listener_fn *fn;
@@ -108,6 +109,13 @@ set_options(const struct listener *ls, int fd)
 		(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 	if (ls->keepalive)
 		(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+	if (ls->keepalive && ls->idle_s != 0)
+		(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &ls->idle_s, sizeof ls->idle_s);
+	if (ls->keepalive && ls->interval_s != 0)
+		(void)setsockopt(
+		    fd, IPPROTO_TCP, TCP_KEEPINTVL, &ls->interval_s, sizeof ls->interval_s);
+	if (ls->keepalive && ls->probes != 0)
+		(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &ls->probes, sizeof ls->probes);
 }
 
 /* False: nothing more is to be had in this turn. *must_rest is set when there is no room. */
@@ -268,6 +276,9 @@ listener_open(struct loop *l, const struct config *cfg, const char *address, uin
 		.max_open = max_open,
 		.nodelay = cfg->tcp_nodelay,
 		.keepalive = cfg->tcp_keepalive,
+		.idle_s = (int)cfg->tcp_keepalive_idle_s,
+		.interval_s = (int)cfg->tcp_keepalive_interval_s,
+		.probes = (int)cfg->tcp_keepalive_count,
 		.port = local.port,
 		.address = xstrdup(local.host),
 		.fn = fn,

@@ -181,6 +181,7 @@ loop_free(struct loop **lp)
 	close(l->events->hangup_fd);
 	event_base_free(l->base);
 	wheel_free(&l->wheel);
+	transport_tls_loop_free(l);
 	free(l->events);
 	free(l->input);
 	free(l);

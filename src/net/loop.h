@@ -50,6 +50,7 @@ struct loop {
 		uint64_t now, times;
 	} paused[LOOP_PAUSES];
 	struct loop_events *events; /* owned; loop.c only */
+	struct loop_tls *tls;	    /* owned; transport_tls.c only: NULL until there is one */
 };
 
 enum {

@@ -133,6 +133,7 @@ transport_free(struct transport *t)
 {
 	assert(t->is_closed);
 	transport_out_drop(t); /* what was written after the close */
+	transport_tls_free(t);
 	free(container_of(t, struct whole, t));
 }
 
@@ -242,7 +243,9 @@ static size_t
 receive(struct transport *t, size_t quota)
 {
 	struct loop *l = t->loop;
-	ssize_t n = recv(t->fd, l->input + l->tail_room, quota, 0);
+	ssize_t n = likely(t->io->tls == NULL)
+	                ? recv(t->fd, l->input + l->tail_room, quota, 0)
+	                : transport_tls_recv(t, l->input + l->tail_room, quota);
 
 	l->recv_calls++;
 	if (n > 0) {

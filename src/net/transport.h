@@ -22,6 +22,9 @@
 #include "base/attr.h"
 #include "net/loop.h"
 
+struct tls_info;
+struct tls_session;
+
 enum { CHUNK_SIZE = 64 << 10 };
 
 struct chunk {
@@ -84,6 +87,10 @@ struct transport {
 /* Takes over fd (non-blocking). tail_max: largest number of bytes that on_bytes may leave. */
 struct transport *transport_new(struct loop *l, int fd, const struct transport_ops *ops,
     void *owner, size_t tail_max, size_t output_low);
+/* From here on its bytes go through the session, whose handshake is done; it is the transport's. */
+void transport_set_tls(struct transport *t, struct tls_session *s);
+const struct tls_info *transport_tls_info(const struct transport *t); /* NULL: plain. Valid until it is freed */
+const char *transport_tls_why(const struct transport *t); /* why TLS has failed; "": it has not */
 void transport_pause(struct transport *t, uint32_t reasons);
 void transport_resume(
     struct transport *t, uint32_t reasons); /* bytes kept as tail are shown again */

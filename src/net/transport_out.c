@@ -89,6 +89,7 @@ transport_out_drop(struct transport *t)
 	t->seg = NULL;
 	t->seg_head = t->seg_tail = t->seg_cap = 0;
 	t->pending = 0;
+	transport_tls_drop(t);
 }
 
 uint8_t *
@@ -176,8 +177,8 @@ gather(const struct transport *t, struct iovec *v, size_t bound, size_t *bytes)
 	return n;
 }
 
-static void
-sent(struct transport *t, size_t n)
+void
+transport_out_sent(struct transport *t, size_t n)
 {
 	t->pending -= n;
 	t->bytes_out += n;
@@ -198,8 +199,6 @@ sent(struct transport *t, size_t n)
 	}
 }
 
-enum write_result { WRITE_ALL, WRITE_BLOCKED, WRITE_BOUND, WRITE_FAILED };
-
 static enum write_result
 write_some(struct transport *t, int *err)
 {
@@ -208,6 +207,8 @@ write_some(struct transport *t, int *err)
 	size_t total = 0, asked;
 	ssize_t w;
 
+	if (unlikely(t->io->tls != NULL))
+		return transport_tls_write(t, err);
 	while (t->pending > 0) {
 		if (total >= FLUSH_TURN_BYTES)
 			return WRITE_BOUND;
@@ -223,7 +224,7 @@ write_some(struct transport *t, int *err)
 			*err = errno;
 			return WRITE_FAILED;
 		}
-		sent(t, (size_t)w);
+		transport_out_sent(t, (size_t)w);
 		total += (size_t)w;
 		if ((size_t)w < asked)
 			return WRITE_BLOCKED; /* asking again would only say so */
@@ -244,21 +245,6 @@ rest(struct transport *t)
 		t->seg = NULL;
 		t->seg_head = t->seg_tail = t->seg_cap = 0;
 	}
-}
-
-/* flush_then_close: all is sent. The peer learns it; its own end, or the deadline, closes. */
-static void
-say_end(struct transport *t)
-{
-	if (t->io->ended) {
-		transport_close(t);
-		return;
-	}
-	if (t->io->shut)
-		return;
-	t->io->shut = true;
-	if (shutdown(t->fd, SHUT_WR) < 0)
-		transport_close(t);
 }
 
 static void
@@ -289,6 +275,26 @@ set_blocked(struct transport *t)
 	io->blocked = true;
 	if (!wheel_armed(&io->timer))
 		wheel_arm(t->loop->wheel, &io->timer, t->loop->now_ms + STALL_MS);
+}
+
+/* flush_then_close: all is sent. The peer learns it; its own end, or the deadline, closes. */
+static void
+say_end(struct transport *t)
+{
+	if (t->io->ended) {
+		transport_close(t);
+		return;
+	}
+	if (t->io->shut)
+		return;
+	if (t->io->tls != NULL && !transport_tls_say_end(t)) {
+		set_blocked(t);
+		transport_update_events(t);
+		return;
+	}
+	t->io->shut = true;
+	if (shutdown(t->fd, SHUT_WR) < 0)
+		transport_close(t);
 }
 
 void

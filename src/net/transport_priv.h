@@ -18,9 +18,12 @@ enum {
 	TAIL_KEEP = 512 /* a tail buffer this small stays when it is empty */
 };
 
+enum write_result { WRITE_ALL, WRITE_BLOCKED, WRITE_BOUND, WRITE_FAILED };
+
 struct transport_io {
 	struct event read, write; /* both level triggered and persistent */
 	struct wheel_node timer;  /* armed while output waits, or while the rest is flushed */
+	struct transport_tls *tls; /* owned; NULL: plain */
 	uint8_t *tail;            /* owned: bytes that on_bytes left */
 	size_t tail_len, tail_cap, tail_max;
 	uint64_t waiting_since_ms; /* output could not be written since */
@@ -44,7 +47,15 @@ void transport_free(struct transport *t);
 void transport_end(struct transport *t, enum transport_end why, int err);
 void transport_update_events(struct transport *t);
 void transport_out_drop(struct transport *t); /* drops all output and what held it */
-void transport_out_sent_all(struct transport *t);
+void transport_out_sent(struct transport *t, size_t n);	/* n bytes of the output are on their way */
+
+/* transport_tls.c. recv: as of a plain socket, but bytes that stand for none give EAGAIN. */
+ssize_t transport_tls_recv(struct transport *t, uint8_t *to, size_t quota);
+enum write_result transport_tls_write(struct transport *t, int *err);
+bool transport_tls_say_end(struct transport *t); /* false: it waits for the socket */
+void transport_tls_drop(struct transport *t);	 /* what was encrypted and not sent */
+void transport_tls_free(struct transport *t);
+void transport_tls_loop_free(struct loop *l);
 
 /* Puts t on the list of those that loop_read serves. */
 static inline void

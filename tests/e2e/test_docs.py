@@ -15,7 +15,7 @@ def source(path):
     return re.sub(r"\s+", " ", (TOP / path).read_text())
 
 
-KEYS = re.findall(r'\b(?:CFG|LATER)\( ?"([a-z_]+\.[a-z_]+)"', source("src/base/config.c"))
+KEYS = re.findall(r'\bCFG\( ?"([a-z_]+\.[a-z_]+)"', source("src/base/config.c"))
 ROWS = re.findall(r'\{ CFG\( ?"([a-z_.]+)"(.*?) \},(?= \{| \};)', source("src/base/config.c"))
 #: of each list of entries: its name and each key that an entry may have
 LIST_KEYS = [(name, key)

@@ -23,6 +23,7 @@
 #include "broker/broker.h"
 #include "broker/user.h"
 #include "broker/vhost.h"
+#include "net/gate.h"
 #include "net/loop.h"
 
 struct world {
@@ -111,6 +112,7 @@ world_fini(struct world *w)
 static inline void
 peer_init(struct peer *p, struct world *w)
 {
+	const struct transport_addr local = { .host = "local", .loopback = true };
 	int fd[2];
 
 	memset(p, 0, sizeof *p);
@@ -118,7 +120,7 @@ peer_init(struct peer *p, struct world *w)
 		abort();
 	p->w = w;
 	p->fd = fd[1];
-	amqp_accept(w->a, fd[0]);
+	amqp_arrive(w->a, &(struct arrival){ .fd = fd[0], .peer = local, .local = local, .since_ms = w->l->now_ms }, NULL);
 	p->c = LIST_FIRST(&w->a->connections);
 }
 

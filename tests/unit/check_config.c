@@ -53,8 +53,6 @@ START_TEST(table_is_sound)
 		ck_assert_ptr_eq(
 		    config_find(k->path, strlen(k->path)), k); /* no path stands twice */
 		ck_assert_msg(k->text != NULL && k->text[0] != '\0', "%s has no help", k->path);
-		ck_assert_msg(!!(k->flags & CFG_LATER) == (k->type == CFG_NONE), "%s", k->path);
-		ck_assert_msg(!!(k->flags & CFG_LATER) == (k->later != NULL), "%s", k->path);
 		if (k->type == CFG_U16 || k->type == CFG_U64 ||
 		    (k->type == CFG_U32 && k->words == NULL)) {
 			ck_assert_msg(
@@ -115,7 +113,7 @@ START_TEST(every_bound_holds)
 		const struct cfg_key *k = &cfg_keys[i];
 		struct config before = c;
 
-		if (!is_number(k) || (k->flags & CFG_LATER))
+		if (!is_number(k))
 			continue;
 		/* written in words and percentages: see ones[] */
 		if (k->parse == cfg_parse_sync || k->parse == cfg_parse_percent ||
@@ -171,23 +169,6 @@ START_TEST(texts_are_bounded)
 }
 END_TEST
 
-START_TEST(later_keys_are_refused)
-{
-	unsigned seen = 0;
-
-	for (size_t i = 0; i < cfg_key_count; i++) {
-		const struct cfg_key *k = &cfg_keys[i];
-
-		if (!(k->flags & CFG_LATER))
-			continue;
-		seen++;
-		ck_assert_msg(!config_set(&c, k, "something", err), "%s", k->path);
-		ck_assert_msg(strstr(err, "later version") != NULL, "%s", err);
-	}
-	ck_assert_uint_gt(seen, 5);
-}
-END_TEST
-
 static const struct one {
 	const char *path, *value;
 	const char *error; /* NULL: taken */
@@ -228,7 +209,19 @@ static const struct one {
 	    "disk.min_free: '0% 0' is not a size or a percentage (such as 1GiB, 5%)" },
 	{ "disk.min_free", "101%", "disk.min_free: 101% is out of range: 0 to 100%" },
 	{ "tls.verify", "none", NULL },
+	{ "tls.verify", "yes", "tls.verify: 'yes' is none of: none, optional, required" },
 	{ "tls.key", "", NULL },
+	{ "tls.certificate", "/etc/a b.pem", NULL },
+	{ "tls.tickets", "8d",
+	    "tls.tickets: '8d' is not a time in whole seconds (such as 60, 60s, 5m)" },
+	{ "proxy.trusted", "10.0.0.0/8", NULL },
+	{ "proxy.trusted", "10.0.0.1/8",
+	    "proxy.trusted: '10.0.0.1/8' is not a network (such as 10.0.0.0/8, 2001:db8::/32) or "
+	    "an IP "
+	    "address" },
+	{ "proxy.trusted", "",
+	    "proxy.trusted: '' is not a network (such as 10.0.0.0/8, 2001:db8::/32) or an IP "
+	    "address" },
 	{ "prometheus.enabled", "false", NULL },
 	{ "prometheus.enabled", "true", NULL },
 	{ "prometheus.port", "65536", "prometheus.port: 65536 is out of range: 0 to 65535" },
@@ -378,6 +371,35 @@ START_TEST(keys_together)
 	c.prometheus_port = c.management_port = 1;
 	ck_assert_uint_eq(mistakes(&k), 1);
 	ck_assert_str_eq(err, "prometheus.port: is the same as management.port");
+}
+END_TEST
+
+START_TEST(tls_keys_together)
+{
+	const struct cfg_key *k;
+
+	c.tls_port = 5671;
+	ck_assert_uint_eq(mistakes(&k), 1);
+	ck_assert_str_eq(err, "tls.certificate: is needed where a port for TLS is opened");
+	ck_assert(config_set(&c, row("tls.certificate"), "a", err));
+	ck_assert_uint_eq(mistakes(&k), 0);
+	ck_assert(config_set(&c, row("tls.key"), "k", err));
+	ck_assert_uint_eq(mistakes(&k), 0);
+	ck_assert(config_add(&c, row("tls.certificate"), "b", err));
+	ck_assert_uint_eq(mistakes(&k), 1);
+	ck_assert_str_eq(k->path, "tls.key");
+	ck_assert(config_set(&c, row("tls.key"), "", err));
+	c.tls_verify = 1;
+	ck_assert_uint_eq(mistakes(&k), 1);
+	ck_assert_str_eq(err, "tls.ca: is needed where tls.verify is not none");
+	ck_assert(config_set(&c, row("tls.ca"), "ca", err));
+	ck_assert_uint_eq(mistakes(&k), 0);
+	c.management_tls_port = c.tls_port;
+	ck_assert_uint_eq(mistakes(&k), 1);
+	ck_assert_str_eq(err, "management.tls_port: is the same as tls.port");
+	c.prometheus_tls_port = c.port;
+	ck_assert_uint_eq(mistakes(&k), 2);
+	ck_assert_str_eq(err, "prometheus.tls_port: is the same as node.port");
 }
 END_TEST
 
@@ -532,11 +554,11 @@ main(void)
 	tcase_add_test(t, every_default_is_a_value);
 	tcase_add_test(t, every_bound_holds);
 	tcase_add_test(t, texts_are_bounded);
-	tcase_add_test(t, later_keys_are_refused);
 	tcase_add_loop_test(t, one_value, 0, COUNT_OF(ones));
 	tcase_add_test(t, percent_of_memory);
 	tcase_add_test(t, addresses_are_bounded);
 	tcase_add_test(t, keys_together);
+	tcase_add_test(t, tls_keys_together);
 	tcase_add_test(t, secrets_are_not_shown);
 	tcase_add_test(t, names_of_nodes);
 	tcase_add_test(t, reload_takes_what_it_may);

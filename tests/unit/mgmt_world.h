@@ -75,7 +75,7 @@ dial(void)
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
-	(void)mgmt_metrics_listener(m, 0, &metrics);
+	(void)mgmt_metrics_listener(m, 0, &metrics, &(bool){ false });
 	if (to_metrics)
 		a.sin_port = htons(metrics.port);
 
