@@ -87,6 +87,7 @@ int cmd_help(struct cli *c);
 int cmd_status(struct cli *c);
 int cmd_publish(struct cli *c);
 int cmd_get(struct cli *c);
+int cmd_consume(struct cli *c);
 int cmd_list(struct cli *c);
 int cmd_declare(struct cli *c);
 int cmd_delete(struct cli *c);

@@ -180,6 +180,27 @@ password_of(struct cli *c, const char *user, const struct amqp_connection_info *
 	    has_login && cli_count(c, "amqp") > 0, status);
 }
 
+/* amqp_login, telling who connects, and that a consumer wants to hear when its queue is deleted. */
+static amqp_rpc_reply_t
+log_in_as(struct client_conn *k, const char *vhost, const char *user, const char *password)
+{
+	char name[64];
+	amqp_table_entry_t notify = { .key = amqp_cstring_bytes("consumer_cancel_notify"),
+		.value = { .kind = AMQP_FIELD_KIND_BOOLEAN, .value.boolean = 1 } };
+	amqp_table_entry_t entries[] = {
+		{ .key = amqp_cstring_bytes("capabilities"),
+		    .value = { .kind = AMQP_FIELD_KIND_TABLE, .value.table = { 1, &notify } } },
+		{ .key = amqp_cstring_bytes("connection_name"),
+		    .value = { .kind = AMQP_FIELD_KIND_UTF8 } },
+	};
+	const amqp_table_t properties = { COUNT_OF(entries), entries };
+
+	snprintf(name, sizeof name, "hermes %s", cli_command_name(k->cli));
+	entries[1].value.value.bytes = amqp_cstring_bytes(name);
+	return amqp_login_with_properties(k->amqp, vhost, AMQP_DEFAULT_MAX_CHANNELS, FRAME_MAX, 0,
+	    &properties, AMQP_SASL_METHOD_PLAIN, user, password);
+}
+
 static bool
 log_in(struct client_conn *k, const struct amqp_connection_info *info, const char *user,
     const char *password)
@@ -196,8 +217,7 @@ log_in(struct client_conn *k, const struct amqp_connection_info *info, const cha
 	/* an HTTP port, say, waits for the rest of what it takes for a request, and says nothing */
 	if (amqp_set_handshake_timeout(k->amqp, &limit) != AMQP_STATUS_OK)
 		abort();
-	reply = amqp_login(k->amqp, vhost, AMQP_DEFAULT_MAX_CHANNELS, FRAME_MAX, 0,
-	    AMQP_SASL_METHOD_PLAIN, user, password);
+	reply = log_in_as(k, vhost, user, password);
 	if (reply.reply_type == AMQP_RESPONSE_LIBRARY_EXCEPTION) {
 		cli_fail(k->cli,
 		    "%s:%d does not answer as an AMQP 0-9-1 broker: %s; is it the AMQP port?",

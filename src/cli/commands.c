@@ -135,6 +135,34 @@ static const struct cli_option get_options[] = {
 	END_OF_TABLE,
 };
 
+static const struct cli_option consume_options[] = {
+	{ .name = "exchange",
+	    .letter = 'e',
+	    .value = "NAME",
+	    .text = "instead of QUEUE: what goes to this exchange, through a queue of the "
+	            "command's own" },
+	{ .name = "key",
+	    .letter = 'k',
+	    .value = "KEY",
+	    .repeats = true,
+	    .text = "routing key, or pattern of a topic exchange; empty if not given" },
+	{ .name = "count",
+	    .letter = 'n',
+	    .value = "N",
+	    .text = "ends after N messages; without it, by Ctrl-C" },
+	{ .name = "wait",
+	    .letter = 'w',
+	    .value = "TIME",
+	    .text = "ends when no message came for so long (such as 5s)" },
+	{ .name = "prefetch",
+	    .value = "N",
+	    .def = "100",
+	    .text = "how many messages the node sends before the first is acknowledged" },
+	{ .name = "no-ack", .text = "take messages without acknowledging them" },
+	{ .name = "json", .text = "one JSON object a line, with all properties" },
+	END_OF_TABLE,
+};
+
 static const struct cli_option restore_options[] = {
 	{ .name = "data",
 	    .letter = 'd',
@@ -341,6 +369,19 @@ const struct cli_command cli_commands[] = {
 	    .args_min = 1,
 	    .args_max = 1,
 	    .options = get_options,
+	    .client_amqp = true },
+	{ .name = "consume",
+	    .run = cmd_consume,
+	    .usage = "QUEUE | --exchange NAME [OPTIONS]",
+	    .text = "receive messages as they come",
+	    .help = "Prints each body and a newline, as get does, until Ctrl-C. A message is "
+	            "acknowledged "
+	            "once\n"
+	            "it is written. With --exchange nobody else loses a message by it.\n"
+	            "  hermes consume orders --count 10\n"
+	            "  hermes consume --exchange events --key 'order.#' --json\n",
+	    .args_max = 1,
+	    .options = consume_options,
 	    .client_amqp = true },
 	{ .name = "list",
 	    .run = cmd_list,
@@ -565,7 +606,6 @@ const struct cli_command cli_commands[] = {
 	    .run = cmd_version,
 	    .usage = "",
 	    .text = "show the version, and those of libraries" },
-	LATER("consume", "QUEUE", "receive messages as they come"),
 	LATER("apply", "FILE", "show how definitions differ from a node, and make it so"),
 	LATER("drain", "", "maintenance mode on"),
 	LATER("resume", "", "maintenance mode off"),

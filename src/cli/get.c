@@ -1,87 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  * hermes get: messages one by one with basic.get. A message is acknowledged after it was written to standard output,
  * so that a full pipe or disk loses none. With --requeue all go back together at the end, in their order. */
-#include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/client.h"
-#include "cli/message_json.h"
-#include "cli/text_safe.h"
+#include "cli/message_print.h"
 
-enum { PIECE = 4096, POLL_MS = 20, WAIT_MAX_MS = 24 * 3600 * 1000 };
+enum { POLL_MS = 20, WAIT_MAX_MS = 24 * 3600 * 1000 };
 
 struct get {
 	struct client_conn conn;
+	struct message_print print;
 	const char *queue;
 	uint64_t count, got, wait_ms, last_tag;
-	bool no_ack, requeue, json, to_terminal;
+	bool no_ack, requeue;
 };
-
-/* For eyes: line feeds and tabs as they are, all else made safe, a piece at a time. */
-static bool
-print_safe(const char *s, size_t n)
-{
-	bool fine = true;
-
-	while (fine && n > 0) {
-		size_t len = 0;
-		char *safe;
-
-		while (len < n && len < PIECE && s[len] != '\n' && s[len] != '\t')
-			len++;
-		/* no character is cut: it goes on with at most three bytes of 10xxxxxx */
-		for (unsigned i = 0;
-		     i < 3 && len == PIECE + i && len < n && (s[len] & 0xc0) == 0x80; i++)
-			len++;
-		safe = text_safe(s, len, NULL);
-		fine = fputs(safe, stdout) != EOF;
-		free(safe);
-		if (fine && len < n && (s[len] == '\n' || s[len] == '\t'))
-			fine = putchar(s[len++]) != EOF;
-		s += len;
-		n -= len;
-	}
-	return fine;
-}
-
-static bool
-print_body(const struct get *g, const amqp_bytes_t *b)
-{
-	if (g->to_terminal)
-		return print_safe(b->bytes, b->len);
-	return b->len == 0 || fwrite(b->bytes, 1, b->len, stdout) == b->len;
-}
-
-static bool
-print_message(struct get *g, const amqp_basic_get_ok_t *ok, const amqp_message_t *m)
-{
-	bool fine;
-
-	if (g->json) {
-		json_t *j = message_json(ok, m);
-
-		fine = j != NULL &&
-		       json_dumpf(j, stdout, JSON_COMPACT | text_safe_json(STDOUT_FILENO)) == 0;
-		json_decref(j);
-	} else {
-		fine = print_body(g, &m->body);
-	}
-	if (fine && putchar('\n') != EOF && fflush(stdout) == 0)
-		return true;
-	if (g->no_ack || !cli_nobody_reads())
-		cli_fail(g->conn.cli, "cannot write the message: %s; it %s", strerror(errno),
-		    g->no_ack ? "is lost (--no-ack)" : "stays in the queue");
-	return false;
-}
 
 /* Takes one message. *empty: there was none. False: said why. */
 static bool
@@ -103,7 +41,11 @@ get_one(struct get *g, bool *empty)
 	if (!client_fine(
 	        &g->conn, amqp_read_message(g->conn.amqp, 1, &m, 0), "cannot read the message"))
 		return false;
-	fine = print_message(g, ok, &m);
+	fine = message_print(&g->print,
+	           &(struct message_way){
+	               ok->exchange, ok->routing_key, ok->redelivered, NULL, ok->message_count },
+	           &m) &&
+	       message_print_flush(&g->print);
 	amqp_destroy_message(&m);
 	if (!fine)
 		return false;
@@ -150,8 +92,7 @@ cmd_get(struct cli *c)
 		.count = 1,
 		.no_ack = cli_switch(c, "no-ack"),
 		.requeue = cli_switch(c, "requeue"),
-		.json = cli_switch(c, "json"),
-		.to_terminal = isatty(STDOUT_FILENO) == 1 };
+		.print = message_print_of(c) };
 	const char *wait = cli_value(c, "wait");
 	int status;
 	bool fine;

@@ -139,17 +139,20 @@ properties_json(const amqp_basic_properties_t *p)
 }
 
 json_t *
-message_json(const amqp_basic_get_ok_t *ok, const amqp_message_t *m)
+message_json(const struct message_way *way, const amqp_message_t *m)
 {
 	json_t *j = json_object();
 	bool coded;
 
 	if (j == NULL)
 		return NULL;
-	put_bytes(j, "exchange", ok->exchange);
-	put_bytes(j, "routing_key", ok->routing_key);
-	(void)json_object_set_new(j, "redelivered", json_boolean(ok->redelivered));
-	(void)json_object_set_new(j, "message_count", json_integer(ok->message_count));
+	put_bytes(j, "exchange", way->exchange);
+	put_bytes(j, "routing_key", way->routing_key);
+	(void)json_object_set_new(j, "redelivered", json_boolean(way->redelivered));
+	if (way->consumer_tag == NULL)
+		(void)json_object_set_new(j, "message_count", json_integer(way->message_count));
+	else
+		put_bytes(j, "consumer_tag", *way->consumer_tag);
 	(void)json_object_set_new(j, "properties", properties_json(&m->properties));
 	(void)json_object_set_new(j, "payload_bytes", json_integer((json_int_t)m->body.len));
 	(void)json_object_set_new(j, "payload", bytes_json(m->body, &coded));

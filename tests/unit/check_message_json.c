@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static amqp_basic_get_ok_t ok;
+static struct message_way way;
 static amqp_message_t m;
 
 static amqp_bytes_t
@@ -21,7 +21,7 @@ bytes(const char *p, size_t n)
 static char *
 text(void)
 {
-	json_t *j = message_json(&ok, &m);
+	json_t *j = message_json(&way, &m);
 	char *s = json_dumps(j, JSON_COMPACT | JSON_SORT_KEYS);
 
 	ck_assert_ptr_nonnull(s);
@@ -41,7 +41,7 @@ has(const char *piece)
 static void
 setup(void)
 {
-	ok = (amqp_basic_get_ok_t){ .redelivered = 1, .message_count = 3 };
+	way = (struct message_way){ .redelivered = 1, .message_count = 3 };
 	m = (amqp_message_t){ 0 };
 }
 
@@ -49,8 +49,8 @@ START_TEST(whole_message)
 {
 	char *s;
 
-	ok.exchange = bytes("x", 1);
-	ok.routing_key = bytes("a\"b\n", 4);
+	way.exchange = bytes("x", 1);
+	way.routing_key = bytes("a\"b\n", 4);
 	m.body = bytes("hello", 5);
 	m.properties._flags = AMQP_BASIC_CONTENT_TYPE_FLAG | AMQP_BASIC_DELIVERY_MODE_FLAG;
 	m.properties.content_type = bytes("text/plain", 10);
