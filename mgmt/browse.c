@@ -218,6 +218,28 @@ find_queue(const struct browse *w)
 	return vh != NULL && vh->id == w->vhost_id ? queue_find_id(vh, w->queue_id) : NULL;
 }
 
+/* The request was deferred: may its user see this still? False: it was answered. */
+static bool
+still_may(const struct browse *w)
+{
+	struct request *r = w->r;
+	const struct user *u = request_user(r);
+	const struct vhost *vh = vhost_find(r->m->broker, span_str(w->vhost));
+
+	if (request_login_ended(r) != NULL) {
+		reply_error(r, 401, "not_authorized", "Login failed");
+		return false;
+	}
+	if (vh == NULL || vh->id != w->vhost_id) {
+		reply_not_found(r);
+		return false;
+	}
+	if (permission_check_user(u, vh, PERM_READ, "queue", request_arg(r, 1)) == NULL)
+		return true;
+	reply_not_authorised(r, "Access refused.");
+	return false;
+}
+
 static bool
 is_full(const struct browse *w)
 {
@@ -291,7 +313,10 @@ browses_run(struct mgmt *m)
 		if (s == STEP_DONE) {
 			TAILQ_REMOVE(&m->browses.all, w, link);
 			m->browses.count--;
-			finish(w);
+			if (still_may(w))
+				finish(w);
+			else
+				browse_free(w);
 		}
 		more = s == STEP_MORE;
 	}

@@ -168,6 +168,7 @@ login_session(struct request *r, const char *token)
 	struct user *u = web_session_user(r->m->sessions, token, r->m->loop->now_ms);
 
 	if (u != NULL && (!u->loopback_only || r->peer.loopback)) {
+		r->session = web_session_id(r->m->sessions, token);
 		dispatch_logged_in(r, u);
 		return;
 	}

@@ -73,9 +73,16 @@ user_make(struct broker *b, struct span name, uint64_t id)
 	return u;
 }
 
+static bool
+same_password(const struct password *a, const struct password *b)
+{
+	return a->kind == b->kind && a->n == b->n && memcmp(a->bytes, b->bytes, a->n) == 0;
+}
+
 const struct error *
 user_fill(struct user *u, const struct user_spec *spec)
 {
+	const struct password none = { 0 }, *next = spec->password != NULL ? spec->password : &none;
 	const struct error *e = tags_set(&u->tag_list, spec->tag, spec->tag_count);
 
 	if (e != NULL)
@@ -83,7 +90,8 @@ user_fill(struct user *u, const struct user_spec *spec)
 	read_tags(u);
 	u->loopback_only = spec->loopback_only;
 	u->of_settings = spec->of_settings;
-	u->password = spec->password != NULL ? *spec->password : (struct password){ 0 };
+	u->password_changes += !same_password(&u->password, next);
+	u->password = *next;
 	u->has_seen = false;
 	return NULL;
 }
@@ -135,6 +143,21 @@ user_set(struct broker *b, const struct user_spec *spec, bool *created)
 	if (created != NULL)
 		*created = is_new;
 	return NULL;
+}
+
+bool
+user_stays_local(const struct user *u, const struct password *next)
+{
+	const char *of_settings = u != NULL ? u->broker->cfg->default_user : NULL;
+
+	if (u == NULL || !u->loopback_only)
+		return false;
+	if (next == NULL || same_password(&u->password, next))
+		return true;
+	if (of_settings != NULL && strcmp(of_settings, u->name) == 0)
+		return true;
+	/* one whose look takes long was made by somebody */
+	return !password_is_slow(next->kind) && password_is(next, span_str(u->name));
 }
 
 /* ---- the end ---- */
