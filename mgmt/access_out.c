@@ -48,7 +48,7 @@ out_user_limits(struct json_out *o, const struct user *u)
 }
 
 void
-out_user(struct json_out *o, const struct user *u)
+out_user(struct json_out *o, const struct user *u, bool with_place)
 {
 	char hash[BASE64_SIZE(PASSWORD_HASH_MAX)] = "";
 	enum password_kind kind = u->password.kind;
@@ -63,6 +63,8 @@ out_user(struct json_out *o, const struct user *u)
 	OUT_TEXT(o, "hashing_algorithm", password_kind_name(kind));
 	OUT_PUT(o, "tags", out_tags, &u->tag_list);
 	OUT_PUT(o, "limits", out_user_limits, u);
+	if (with_place)
+		OUT_PUT(o, "loopback_only", out_truth, u->loopback_only);
 	out_end(o, '}');
 }
 

@@ -117,7 +117,7 @@ write_user(struct definitions_export *x, const char *name)
 	const struct user *u = user_find(x->m->broker, span_str(name));
 
 	if (u != NULL)
-		out_user(&x->out, u);
+		out_user(&x->out, u, false);
 }
 
 static void

@@ -35,6 +35,21 @@ ask_for_login(struct request *r)
 		reply_header(r, "www-authenticate", "Basic realm=\"RabbitMQ Management\"");
 }
 
+/* RabbitMQ's words, and what to do. */
+static void
+refuse_address(struct request *r, const char *name)
+{
+	const char *of_settings = r->m->cfg->default_user;
+	bool by_settings = name != NULL && of_settings != NULL && strcmp(of_settings, name) == 0;
+
+	reply_error(r, 401, "not_authorised",
+	    by_settings
+	        ? "User can only log in via localhost: set default_user.remote to true in the "
+	          "settings, or use another account"
+	        : "User can only log in via localhost until it has another password: set one "
+	          "there (hermes user passwd), or use another account");
+}
+
 static void
 refuse(struct request *r, const char *name, const char *why)
 {
@@ -53,7 +68,7 @@ refuse(struct request *r, const char *name, const char *why)
 		return;
 	}
 	if (why == login_loopback_only) { /* another password would not help */
-		reply_error(r, 401, "not_authorised", "User can only log in via localhost");
+		refuse_address(r, name);
 		return;
 	}
 	ask_for_login(r);
@@ -251,8 +266,9 @@ void
 route_whoami(struct request *r)
 {
 	reply_json(r, 200,
-	    json_pack("{s:o, s:o, s:b}", "name", json_text(span_str(r->user->name)), "tags",
-	        tags_json(&r->user->tag_list), "default_password", password_is_known(r->user)));
+	    json_pack("{s:o, s:o, s:b, s:b}", "name", json_text(span_str(r->user->name)), "tags",
+	        tags_json(&r->user->tag_list), "default_password", password_is_known(r->user),
+	        "loopback_only", r->user->loopback_only));
 }
 
 void

@@ -54,7 +54,9 @@ struct login {
 
 const char login_too_many[] = "too many failed logins";
 const char login_too_busy[] = "too many passwords wait to be looked at";
-const char login_loopback_only[] = "this user may log in from a loopback address only";
+const char login_loopback_only[] =
+    "this user may log in from this machine only: give it another password there ('hermes user "
+    "passwd'), or use another account";
 
 /* Logins that were wrong, at a place that follows from the code itself. */
 static uint8_t wrong[WRONG_ONES][MAC_SIZE];
