@@ -65,7 +65,7 @@ static const struct {
 	    "\"node\"" },
 	{ "GET /api/overview", GUEST "Accept-Encoding: gzip\r\n", 200,
 	    "content-encoding: gzip\r\n" },
-	{ "GET /api/whoami", GUEST, 200, "{\"name\":\"guest\",\"tags\":[\"administrator\"],\"default_password\":true}" },
+	{ "GET /api/whoami", GUEST, 200, "{\"name\":\"guest\",\"tags\":[\"administrator\"],\"default_password\":true,\"loopback_only\":true}" },
 	{ "PUT /api/global-parameters/a", GUEST, 400,
 	    "\"reason\":\"[{key_missing,value}]: the body has to have 'value'\"" },
 	{ "POST /api/exchanges/%2F/a/publish", GUEST, 400,
