@@ -13,7 +13,8 @@ export const tests = {
 			await page.getByRole('navigation').getByRole('link', { name: 'Queues' }).click();
 			await page.getByRole('button', { name: 'Declare a queue' }).click();
 		}
-		await page.keyboard.type('console first');	// the field has the focus
+		await page.locator('dialog input:focus').waitFor();	// so that one can type
+		await page.keyboard.type('console first');
 		await shot('first-2-declare');
 		await page.keyboard.press('Enter');
 		await page.getByRole('heading', { name: 'console first' }).waitFor();
