@@ -55,6 +55,7 @@ struct exchange {
 	void *index;				/* owned by the type: direct's keys, topic's trie, weights; NULL for the others */
 	struct delay *delay;			/* owned: what waits; NULL unless the type is x-delayed-message */
 	uint64_t mark;				/* route.c: visited */
+	uint32_t letter_mark, letter_key_mark, letter_key_hash;	/* letter_target.c's */
 	struct exchange *unbound_next;		/* vhost->unbound */
 	struct exchange *changed_next;		/* exchange_changed's work */
 	LIST_ENTRY(exchange) alternate_link;	/* those that name the same alternate */

@@ -227,6 +227,53 @@ def test_letters_are_listed_and_sent_back(node):
     assert bodies(chan, "dead") == [b"no letter"]
 
 
+def test_queues_that_letters_lead_to_are_listed(node):
+    """Those that got none yet, too: by arguments and policies, keys, alternates, and exchanges that lead to others."""
+    this = node()
+    api, chan = Api(this), this.raw().channel()
+    for name, kind in (("d", "direct"), ("t", "topic"), ("f", "fanout"), ("behind", "fanout"), ("other", "fanout")):
+        chan.exchange(name, kind, durable=True)
+    chan.exchange("spare", "direct", durable=True, arguments={"alternate-exchange": "other"})
+    chan.bind_exchange = lambda to, of: chan.call("exchange.bind", destination=to, source=of, routing_key="", arguments={})
+    chan.bind_exchange("behind", "f")
+    for queue, exchange, key in (("by key", "d", "dead"), ("another key", "d", "work"), ("by pattern", "t", "#.dead"), ("not it", "t", "#.x"),
+                                 ("far", "behind", ""), ("alternate", "other", "")):
+        chan.declare(queue, durable=True)
+        chan.bind(queue, exchange, key)
+    chan.declare("named", durable=True)
+    assert api.get("hermes/dead-letters") == []
+    for n, (exchange, key) in enumerate((("", "named"), ("", "no such queue"), ("d", "dead"), ("t", "a.dead"), ("f", None),
+                                         ("spare", "nobody"), ("no such", "k"))):
+        arguments = {"x-dead-letter-exchange": exchange}
+        if key is not None:
+            arguments["x-dead-letter-routing-key"] = key
+        chan.declare("source%d" % n, arguments=arguments)
+    rows = api.get("hermes/dead-letters?sort=name")
+    assert [row["name"] for row in rows] == ["alternate", "by key", "by pattern", "far", "named"]
+    assert all((row["messages_ready"], row["dead_letters"], row["first"]) == (0, 0, None) for row in rows)
+    chan.declare("plain")
+    api("PUT", "policies/%2F/p", 201, {"pattern": "^plain$", "definition": {"dead-letter-exchange": "d", "dead-letter-routing-key": "work"}})
+    page = api.get("hermes/dead-letters/%2F?page=1&page_size=2&sort=name")
+    assert (page["total_count"], [row["name"] for row in page["items"]]) == (6, ["alternate", "another key"])
+    for n in range(7):
+        chan.call("queue.delete", queue="source%d" % n)
+    api("DELETE", "policies/%2F/p", 204)
+    assert api.get("hermes/dead-letters") == []
+
+
+def test_letters_on_disk_are_known_after_a_restart(node):
+    """Nothing leads to their queue any more, and none came since: what they say themselves has to be read."""
+    this = node()
+    api = Api(this)
+    chan = dead(this, 1)
+    fill(chan, "dead", (some(i) + b"x" * (256 << 10) for i in range(400)))
+    wait_for(lambda: api.get("queues/%2F/dead?columns=messages_paged_out")["messages_paged_out"] > 200, 20, "on disk")
+    chan.call("queue.delete", queue="q")
+    again(this)
+    row, = wait_for(lambda: api.get("hermes/dead-letters"), 20, "a row")
+    assert (row["name"], row["dead_letters"], row["first"]["queue"]) == ("dead", 0, "q")
+
+
 def test_what_cannot_be_routed_stays(node):
     this = node()
     api = Api(this)
