@@ -66,7 +66,11 @@ enum publish_outcome publish_deliver(struct broker *b, struct msg *m, const stru
 
 /* The same for a message that the broker itself sends on: a dead letter, or one that was delayed, which was published to
  * its exchange before. */
-enum publish_source { PUBLISH_CLIENT, PUBLISH_LETTER, PUBLISH_DELAYED };
+enum publish_source {
+	PUBLISH_CLIENT, PUBLISH_LETTER, PUBLISH_DELAYED,
+	/* By an operator, through the exchange that it names, or right into its queue: what dedup knows is no reason to lose it. */
+	PUBLISH_MOVED, PUBLISH_PLACED
+};
 enum publish_outcome publish_forward(struct broker *b, struct msg *m, const struct route *route, uint64_t due_ms,
     enum publish_source source);
 
