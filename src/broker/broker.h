@@ -61,6 +61,7 @@ struct broker {
 	uint64_t permission_epoch;	/* rises when anybody's rights change: remembered answers are void */
 	struct vhost *vhosts;		/* owned, uthash by name */
 	struct vhost_list gone_vhosts;	/* owned: deleted, not empty yet */
+	struct vhost *own;		/* owned: vhost_own(); NULL: nobody asked for it */
 	struct user *users;		/* owned, uthash by name; deleted ones live while others keep them */
 	struct user_list gone_users;	/* of deleted ones, those that have rights left: a reference each */
 	struct parameter *parameters;	/* owned: global ones, uthash */

@@ -32,7 +32,8 @@ check_consume(const struct session *s, const struct queue *q, const struct consu
 	                                         (q->consumer_count > 0 || q->set.single_active)))
 		return error_make(E_ACCESS_REFUSED, "queue '%.*s' in vhost '%s' in exclusive use",
 		    (int)q->name_len, q->name, q->vhost->name);
-	if (cfg->consumers != 0 && s->broker->stats.consumers >= cfg->consumers)
+	if (cfg->consumers != 0 && s->broker->stats.consumers >= cfg->consumers &&
+	    !vhost_is_own(q->vhost))
 		return error_make(E_PRECONDITION_FAILED,
 		    "cannot consume from queue '%.*s' in vhost '%s': the limit limits.consumers "
 		    "(%u) is reached",

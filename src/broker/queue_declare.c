@@ -153,6 +153,8 @@ make(struct vhost *vh, const struct queue_spec *spec, struct client *client, uin
 	    q->durable, false);
 	q->depth = &vh->depth;
 	series_init(&b->series, &q->series, SERIES_QUEUE, b->now_ms);
+	if (vhost_is_own(vh))
+		series_hide(&b->series, &q->series);
 	TAILQ_INSERT_TAIL(&vh->queues, q, vhost_link);
 	buckets_add(&vh->queues_by_name, &q->by_name, hash_span(spec->name));
 	buckets_add(&vh->queues_by_id, &q->by_id, hash_mix(id));
@@ -206,7 +208,7 @@ check_new(const struct vhost *vh, const struct queue_spec *spec, const struct cl
 		e = memory_check_topology(&b->memory, "declare queue", spec->name, vh->name);
 	if (e != NULL)
 		return e;
-	if (b->cfg->queues != 0 && b->stats.queues >= b->cfg->queues)
+	if (b->cfg->queues != 0 && b->stats.queues >= b->cfg->queues && !vhost_is_own(vh))
 		return error_make(E_PRECONDITION_FAILED,
 		    "cannot declare queue '%.*s' in vhost '%s': the limit limits.queues (%u) is "
 		    "reached",

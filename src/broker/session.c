@@ -39,6 +39,8 @@ session_init(struct session *s, struct client *c, const struct session_ops *ops)
 	TAILQ_INIT(&s->waiting);
 	consumer_timeout_init(s);
 	series_init(&s->broker->series, &s->series, SERIES_CHANNEL, s->broker->now_ms);
+	if (c->vhost != NULL && vhost_is_own(c->vhost))
+		series_hide(&s->broker->series, &s->series);
 	LIST_INSERT_HEAD(&c->sessions, s, link);
 	if (c->user != NULL) {
 		s->is_counted = true;

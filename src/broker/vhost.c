@@ -69,13 +69,16 @@ make(struct broker *b, struct span name, uint64_t id)
 	vh->name = xstrndup(SPAN_CHARS(name), name.n);
 	vh->id = vh->since = id != 0 ? id : ++b->next_id;
 	vh->description = xstrdup("");
-	for (i = 0; i < COUNT_OF(predeclared); i++)
+	for (i = 0; i < (name.n > 0 ? COUNT_OF(predeclared) : 1); i++)
 		exchange_predeclare(
 		    vh, predeclared[i].name, predeclared[i].type, predeclared[i].internal);
 	if (b->events == NULL && is_default(b, name))
 		b->events = exchange_predeclare(vh, event_exchange, EXCHANGE_TOPIC, true);
 	series_init(&b->series, &vh->series, SERIES_VHOST, b->now_ms);
-	history_watch(b, &vh->series);
+	if (vhost_is_own(vh))
+		series_hide(&b->series, &vh->series);
+	else
+		history_watch(b, &vh->series);
 	series_is_old(&vh->series);
 	vh->default_exchange = exchange_find(vh, SPAN_LIT(""));
 	assert(vh->default_exchange != NULL);
@@ -128,6 +131,25 @@ vhost_find(const struct broker *b, struct span name)
 
 	HASH_FIND(hh, b->vhosts, SPAN_CHARS(name), name.n, vh);
 	return vh;
+}
+
+struct vhost *
+vhost_own(struct broker *b)
+{
+	if (b->own == NULL) {
+		b->own = make(b, SPAN_LIT(""), 0);
+		b->stats.exchanges--; /* it is shown to nobody */
+	}
+	return b->own;
+}
+
+void
+vhost_empty_own(struct broker *b)
+{
+	struct queue *q;
+
+	while (b->own != NULL && (q = TAILQ_FIRST(&b->own->queues)) != NULL)
+		queue_remove(q);
 }
 
 struct vhost *
@@ -357,6 +379,11 @@ vhosts_free(struct broker *b)
 
 	while ((vh = b->vhosts) != NULL)
 		vhost_drop(vh);
+	if (b->own != NULL) {
+		b->stats.exchanges++;
+		vhost_free(b->own);
+		b->own = NULL;
+	}
 	while ((vh = TAILQ_FIRST(&b->gone_vhosts)) != NULL) {
 		TAILQ_REMOVE(&b->gone_vhosts, vh, gone_link);
 		vhost_free(vh);

@@ -192,6 +192,7 @@ GET /console/:file nobody none
 GET /api/health/checks/is-in-service management none
 GET /api/health/checks/ready-to-serve-clients management none
 GET /api/health/checks/below-node-connection-limit management none
+GET /api/health/checks/chain management none
 GET /api/health/checks/quorum-queues-without-elected-leaders/all-vhosts management none
 GET /api/health/checks/quorum-queues-without-elected-leaders/vhost/:vhost management visible
 """
