@@ -15,7 +15,6 @@
 #include "base/config.h"
 #include "base/mem.h"
 #include "broker/table.h"
-#include "broker/trace.h"
 
 enum { BIT_MANDATORY = 1, BIT_IMMEDIATE = 2, FANOUT_CHECK = 8, UNROUTABLE_LINES = 1 /* in 10 s */ };
 
@@ -302,11 +301,11 @@ hand_on(
 	enum publish_outcome outcome;
 	struct store_wait wait = { 0 };
 
-	if (unlikely(b->tracing > 0))
-		trace_publish(&ch->session, m, route);
+	if (unlikely(b->watched > 0))
+		publish_show(&ch->session, ch->memo->exchange, m, route, ch->mode != MODE_TX);
 	if (ch->mode == MODE_TX)
 		return tx_publish(ch, m, route, due_ms, mandatory);
-	publish_count(&ch->session, ch->memo->named, m, queues);
+	publish_count(&ch->session, ch->memo->exchange, queues);
 	if (unlikely(queues == 0) && route->delays == 0)
 		channel_unroutable(ch, m, mandatory);
 	outcome = publish_deliver(b, m, route, due_ms, &wait);

@@ -218,6 +218,6 @@ reply_to_deliver(struct amqp *a, const struct vhost *vh, struct span address, st
 		return;
 	}
 	a->broker->stats.reply_to++;
-	delivery_write_reply(
-	    r->ch, r->prefix, (size_t)FRAME_HEAD + 5 + r->tag_len, r->ch->session.next_tag++, m);
+	delivery_write_reply(r->ch, r->prefix, (size_t)FRAME_HEAD + 5 + r->tag_len,
+	    session_free_tag(&r->ch->session), m);
 }

@@ -220,7 +220,7 @@ commit_publish(
 	}
 	named = exchange_find(ch->session.client->vhost, msg_exchange(m));
 	if (named != NULL)
-		publish_count(&ch->session, named, m, route->count);
+		publish_late(&ch->session, named, m, route->count);
 	if (route->count + route->delays == 0)
 		channel_unroutable(ch, m, p->mandatory);
 	if (publish_deliver(b, m, route, due_ms, &wait) == PUBLISH_REFUSED)

@@ -57,6 +57,7 @@ struct broker {
 	struct wheel *wheel;		/* borrowed: the loop's */
 	uint64_t now_ms;		/* written by the node once a turn */
 	uint32_t tracing;		/* vhosts that are traced, and the log, if messages are followed there (trace.h) */
+	uint32_t watched;		/* the same, and taps on exchanges (tap.h): all that a publish has to ask for */
 	uint64_t next_id;		/* of queues, exchanges, clients: rising, never reused */
 	uint64_t permission_epoch;	/* rises when anybody's rights change: remembered answers are void */
 	struct vhost *vhosts;		/* owned, uthash by name */

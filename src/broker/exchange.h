@@ -45,7 +45,7 @@ struct exchange {
 	 * depends on it, so further changes cost nothing, however much leads to it. */
 	bool observed;
 	struct exchange_stats stats;		/* beside the generation, which every publish looks at */
-	bool is_tapped;				/* somebody watches it (tap.h); every publish looks here, too */
+	bool is_tapped;				/* somebody watches it (tap.h) */
 	bool is_deleted, is_unbound;		/* is_unbound: on vhost->unbound */
 	struct binding_list bindings;		/* out of it: owned */
 	uint32_t binding_count;
