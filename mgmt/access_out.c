@@ -4,6 +4,7 @@
 #include <jansson.h>
 
 #include "base/attr.h"
+#include "base/base64.h"
 #include "base/password.h"
 #include "broker/limits.h"
 #include "broker/parameter.h"
@@ -13,7 +14,6 @@
 #include "broker/topic_permission.h"
 #include "broker/user.h"
 #include "broker/vhost.h"
-#include "mgmt/base64.h"
 #include "mgmt/table_out.h"
 
 void

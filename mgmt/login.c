@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/base64.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/password.h"
@@ -15,7 +16,6 @@
 #include "broker/login.h"
 #include "broker/user.h"
 #include "mgmt/access_json.h"
-#include "mgmt/base64.h"
 #include "mgmt/dispatch.h"
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/request.h"

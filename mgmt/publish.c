@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/base64.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/mem.h"
@@ -16,7 +17,6 @@
 #include "broker/user.h"
 #include "broker/vhost.h"
 #include "mgmt/acting.h"
-#include "mgmt/base64.h"
 #include "mgmt/message.h"
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/request.h"

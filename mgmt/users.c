@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/password.h"
@@ -11,7 +12,6 @@
 #include "broker/user.h"
 #include "mgmt/access_json.h"
 #include "mgmt/access_lists.h"
-#include "mgmt/base64.h"
 #include "mgmt/json_brief.h"
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/request.h"
