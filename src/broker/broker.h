@@ -128,7 +128,7 @@ struct broker {
 	const struct log_who *actor;	/* borrowed: for whom something is done at this moment; NULL: nobody, it is the broker's own doing */
 	bool told_memory, told_disk;	/* alarms, as events have them */
 	bool is_followed;		/* trace_follow() */
-	bool is_silent;			/* what ends now is no event */
+	bool is_silent;			/* what is made or ends now is no event */
 	struct notices notices;		/* what the broker has to say (notice.h) */
 	struct message_stats no_stats;	/* what belongs to no vhost is counted here, and nobody looks */
 	struct queue_depth no_depth;

@@ -353,6 +353,7 @@ add_administrator(struct broker *b, const char *name, const char *password, bool
 		.tag = &tag,
 		.tag_count = 1,
 		.loopback_only = loopback_only };
+	bool was_silent = b->is_silent;
 	const struct error *e;
 	struct user *u;
 	bool is_new;
@@ -367,7 +368,7 @@ add_administrator(struct broker *b, const char *name, const char *password, bool
 		admit(u, vh);
 	if (e == NULL)
 		persist_user(u);
-	b->is_silent = false;
+	b->is_silent = was_silent;
 }
 
 void
