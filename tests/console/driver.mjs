@@ -57,7 +57,7 @@ async function run(order) {
 	const outside = [];
 	page.on('request', (r) => !r.url().startsWith(order.url) && !/^(data|blob):/.test(r.url()) && outside.push(r.url()));
 	const tools = {
-		page, context, url: order.url, user: order.user, password: order.password, api: makeApi(order),
+		page, context, url: order.url, user: order.user, password: order.password, queues: order.queues, api: makeApi(order),
 		/** As the user of the API, or as another. */
 		login: (user = order.user, password = order.password) => login(page, order, user, password),
 		open: async (...pieces) => {

@@ -8,35 +8,11 @@ import subprocess
 import pytest
 
 import wire
-from node import SLOW, Node
+from chromium import Browser
+from node import Node
 
 HERE = pathlib.Path(__file__).resolve().parent
 LIST = subprocess.run(["node", str(HERE / "driver.mjs"), "--list"], check=True, capture_output=True, text=True, timeout=60)
-
-
-class Browser:
-    """One Chromium for all tests."""
-
-    def __init__(self, modules, shots):
-        shots.mkdir(parents=True, exist_ok=True)
-        self.process = subprocess.Popen(["node", str(HERE / "driver.mjs"), str(modules), str(shots)], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True, env=dict(os.environ, CONSOLE_SLOW=str(SLOW)))
-
-    def run(self, **order):
-        """What was wrong, or None."""
-        return self.ask(**order)["error"]
-
-    def ask(self, **order):
-        self.process.stdin.write(json.dumps(order) + "\n")
-        self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
-
-    def close(self):
-        self.process.stdin.close()
-        try:
-            self.process.wait(30 * SLOW)
-        finally:
-            self.process.kill()
 
 
 @pytest.fixture(scope="module")
