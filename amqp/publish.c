@@ -12,6 +12,7 @@
 #include "amqp/frame.h"
 #include "amqp/reply_to.h"
 #include "amqp/tx.h"
+#include "base/bound.h"
 #include "base/config.h"
 #include "base/mem.h"
 #include "broker/table.h"
@@ -280,8 +281,10 @@ open_confirm(struct channel *ch, struct store_wait wait, bool refused)
 	uint64_t tag = confirm_open(&ch->confirms, settled);
 
 	ch->session.broker->stats.publish_confirm++;
-	if (tag == 0)
+	if (tag == 0) {
+		bound_reached(BOUND_confirms);
 		return error_make(E_RESOURCE_ERROR, "too many unconfirmed messages on one channel");
+	}
 	if (unlikely(refused))
 		confirm_settle(&ch->confirms, tag, false);
 	if (settled || unlikely(refused))

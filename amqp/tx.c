@@ -18,6 +18,7 @@
 #include "amqp/codec.h"
 #include "amqp/method.h"
 #include "amqp/park.h"
+#include "base/bound.h"
 #include "base/mem.h"
 #include "broker/exchange.h"
 #include "broker/delay.h"
@@ -126,13 +127,17 @@ tx_free(struct channel *ch)
 static const struct error *
 check_size(const struct tx *tx)
 {
-	if (tx->publish_count + (uint64_t)tx->set.count > TX_OPERATIONS_MAX)
+	if (tx->publish_count + (uint64_t)tx->set.count > TX_OPERATIONS_MAX) {
+		bound_reached(BOUND_transaction);
 		return error_make(E_PRECONDITION_FAILED,
 		    "transaction too large: more than %d publishes and acknowledgements",
 		    TX_OPERATIONS_MAX);
-	if (tx->bytes > TX_BYTES_MAX)
+	}
+	if (tx->bytes > TX_BYTES_MAX) {
+		bound_reached(BOUND_transaction);
 		return error_make(E_PRECONDITION_FAILED,
 		    "transaction too large: more than %d bytes of messages", TX_BYTES_MAX);
+	}
 	return NULL;
 }
 

@@ -8,6 +8,7 @@
 
 #include <event2/buffer.h>
 
+#include "base/bound.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "broker/broker.h"
@@ -380,10 +381,12 @@ browse(struct request *r, bool deaths)
 	    !query_number(r, "offset", 0, UINT64_MAX, &offset) ||
 	    !query_number(r, "max_bytes", SHOWN, UINT64_MAX, &shown))
 		return;
-	if (r->m->browses.count >= AT_ONCE)
-		reply_error(r, 429, "too_many_requests", "too many look into queues at once");
-	else
+	if (r->m->browses.count < AT_ONCE) {
 		start(r, q, deaths, count, offset, shown);
+		return;
+	}
+	bound_reached(BOUND_browses);
+	reply_error(r, 429, "too_many_requests", "too many look into queues at once");
 }
 
 void

@@ -10,6 +10,7 @@
 
 #include <event2/buffer.h>
 
+#include "base/bound.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "broker/broker.h"
@@ -96,10 +97,12 @@ count_bytes(struct listing *l, size_t n)
 	l->bytes += n;
 	all_bytes += n;
 	mem_add(MEM_OUTPUT, n);
-	if (all_bytes > LISTING_BYTES_MAX)
+	if (all_bytes > LISTING_BYTES_MAX) {
+		bound_reached(BOUND_lists);
 		fail(l, 503, "service_unavailable",
 		    "the lists that are asked for at this moment are too long; ask for a page or "
 		    "for less columns");
+	}
 }
 
 /* Rows from one look at the clock to the next. */
@@ -305,6 +308,7 @@ listing_add(
 		return;
 	l->filtered++;
 	if (l->filtered > LISTING_ROWS_MAX) {
+		bound_reached(BOUND_lists);
 		fail(l, 503, "service_unavailable", "the list is too long");
 		return;
 	}

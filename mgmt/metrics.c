@@ -9,6 +9,7 @@
 
 #include <event2/buffer.h>
 
+#include "base/bound.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "broker/broker.h"
@@ -276,12 +277,14 @@ scrape_free(struct scrape *s)
 static void
 answer(struct scrape *s)
 {
-	if (s->is_too_long)
+	if (s->is_too_long) {
+		bound_reached(BOUND_scrapes);
 		reply_error(s->r, 503, "service_unavailable",
 		    "there are too many objects for one answer; ask for less families, or for some "
 		    "vhosts");
-	else
+	} else {
 		reply_bytes(s->r, 200, "text/plain; version=0.0.4; charset=utf-8", s->body);
+	}
 	scrape_free(s);
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/base64.h"
+#include "base/bound.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/mem.h"
@@ -185,6 +186,7 @@ check_size(const struct batch *b)
 
 	if (b->draft.payload.n <= limit)
 		return NULL;
+	bound_reached(BOUND_message_size);
 	e = error_make(E_PRECONDITION_FAILED,
 	    "message size %zu is larger than configured max size %" PRIu64, b->draft.payload.n,
 	    limit);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bound.h"
 #include "base/bytes.h"
 #include "base/mac.h"
 #include "base/mem.h"
@@ -88,6 +89,8 @@ web_session_begin(
 	struct web_session *one = &s->session[i];
 	char secret[RANDOM_NAME_SIZE];
 
+	if (one->user != NULL)
+		bound_reached(BOUND_web_sessions);
 	random_name(secret);
 	(void)snprintf(token, SESSION_TOKEN_SIZE, "%04u.%s", i, secret);
 	forget(one);

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bound.h"
 #include "base/log.h"
 #include "base/mac.h"
 #include "base/mem.h"
@@ -270,6 +271,7 @@ login_begin(struct broker *b, const struct credentials *c, login_done_fn *done, 
 		return found;
 	if (fails_too_often(b, s)) {
 		*why = login_too_many;
+		bound_reached(BOUND_failed_logins);
 		b->stats.login_failures++;
 		return NULL;
 	}

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bound.h"
 #include "base/config.h"
 #include "base/mem.h"
 #include "base/random.h"
@@ -208,11 +209,13 @@ check_new(const struct vhost *vh, const struct queue_spec *spec, const struct cl
 		e = memory_check_topology(&b->memory, "declare queue", spec->name, vh->name);
 	if (e != NULL)
 		return e;
-	if (b->cfg->queues != 0 && b->stats.queues >= b->cfg->queues && !vhost_is_own(vh))
+	if (b->cfg->queues != 0 && b->stats.queues >= b->cfg->queues && !vhost_is_own(vh)) {
+		bound_reached(BOUND_queues);
 		return error_make(E_PRECONDITION_FAILED,
 		    "cannot declare queue '%.*s' in vhost '%s': the limit limits.queues (%u) is "
 		    "reached",
 		    SPAN_FMT(spec->name), vh->name, b->cfg->queues);
+	}
 	return queue_check_arguments(vh, spec);
 }
 

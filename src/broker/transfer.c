@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bound.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "broker/broker.h"
@@ -222,9 +223,11 @@ static const struct error *
 make_room(struct transfers *all, uint64_t now_ms)
 {
 	drop_old(all, now_ms);
-	if (all->runs >= TRANSFERS_AT_ONCE)
+	if (all->runs >= TRANSFERS_AT_ONCE) {
+		bound_reached(BOUND_jobs);
 		return error_make(E_PRECONDITION_FAILED,
 		    "there are %d jobs under way; wait for one of them, or cancel one", all->runs);
+	}
 	if (all->count >= TRANSFERS_MAX)
 		transfer_free(TAILQ_LAST(&all->ended, transfer_list));
 	return NULL;

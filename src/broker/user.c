@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bound.h"
 #include "base/config.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -107,9 +108,11 @@ make_or_change(struct broker *b, const struct user_spec *spec, bool is_default, 
 
 	if (e == NULL && spec->name.n == 0)
 		e = error_make(E_PRECONDITION_FAILED, "a user name must not be empty");
-	if (e == NULL && is_new && HASH_COUNT(b->users) >= USERS_MAX)
+	if (e == NULL && is_new && HASH_COUNT(b->users) >= USERS_MAX) {
+		bound_reached(BOUND_users);
 		e = error_make(
 		    E_PRECONDITION_FAILED, "there are %d users, more are not allowed", USERS_MAX);
+	}
 	if (e == NULL && is_new)
 		e = memory_check_topology(&b->memory, "make user", spec->name, NULL);
 	if (e != NULL)

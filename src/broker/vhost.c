@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bound.h"
 #include "base/config.h"
 #include "base/mem.h"
 #include "broker/binding.h"
@@ -188,9 +189,11 @@ check_spec(const struct broker *b, struct span name, const struct vhost_spec *sp
 		e = error_make(E_PRECONDITION_FAILED, "a vhost's name must not be empty");
 	if (e == NULL)
 		e = name_check("a vhost's description", spec->description);
-	if (e == NULL && vhost_find(b, name) == NULL && HASH_COUNT(b->vhosts) >= VHOSTS_MAX)
+	if (e == NULL && vhost_find(b, name) == NULL && HASH_COUNT(b->vhosts) >= VHOSTS_MAX) {
+		bound_reached(BOUND_vhosts);
 		e = error_make(
 		    E_PRECONDITION_FAILED, "there are %d vhosts, more are not allowed", VHOSTS_MAX);
+	}
 	return e != NULL ? e : check_queue_type(spec->default_queue_type);
 }
 
