@@ -55,7 +55,7 @@ struct transfer {
 	enum transfer_kind kind;
 	enum transfer_state state;
 	struct name_copy user, vhost, queue;
-	uint64_t vhost_id, queue_id;
+	uint64_t vhost_id, queue_id, user_id;
 	struct name_copy to_queue, exchange, key; /* a move's; either the first or the others */
 	uint64_t to_queue_id;
 	struct letter_id *chosen; /* owned, in the order of the queue; NULL: all */
