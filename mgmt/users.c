@@ -71,25 +71,25 @@ set(struct request *r, const struct password *p)
 	struct user_spec spec = { .name = request_arg(r, 0), .password = p, .tag = tag };
 	struct user *old = named(r);
 	const struct error *e;
-	bool created, was_local;
+	bool created, opens;
 
 	if (!tags_of_json(json_object_get(r->body, "tags"), tag, &spec.tag_count)) {
 		reply_bad(r, "tags are neither a text nor a list of at most %d texts", TAGS_MAX);
 		return;
 	}
 	spec.loopback_only = user_stays_local(old, p);
-	was_local = old != NULL && old->loopback_only;
+	opens = old != NULL && old->loopback_only && !spec.loopback_only;
 	e = user_set(r->m->broker, &spec, &created);
 	if (e != NULL) {
 		reply_refused(r, e);
 		return;
 	}
 	log_line(LOG_INFO, &(struct log_who){ .peer = r->peer.host, .user = r->user_name },
-	    "user '%.*s' is %s", SPAN_FMT(spec.name),
-	    created                            ? "made"
-	    : was_local && !spec.loopback_only ? "changed: it may log in from every address now"
-	                                       : "changed");
+	    "user '%.*s' is %s%s", SPAN_FMT(spec.name), created ? "made" : "changed",
+	    opens ? ": it may log in from every address now" : "");
 	note_user(r, user_find(r->m->broker, spec.name), false);
+	if (opens)
+		reply_header_once(r, "X-Hermes-Note", "it may log in from every address now");
 	reply_done(r, created ? 201 : 204);
 }
 
