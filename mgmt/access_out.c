@@ -16,6 +16,8 @@
 #include "broker/vhost.h"
 #include "mgmt/table_out.h"
 
+enum { ROW_VHOSTS = 10 /* named in a user's row */ };
+
 void
 out_tags(struct json_out *o, const struct tags *t)
 {
@@ -47,6 +49,19 @@ out_user_limits(struct json_out *o, const struct user *u)
 	out_limits(o, u->limit, user_limit_names, USER_LIMITS);
 }
 
+/* Where it may do something: the first few. */
+static void
+out_vhosts(struct json_out *o, const struct user *u)
+{
+	unsigned n = 0;
+
+	out_begin(o, '[');
+	for (const struct permission *p = u->permissions; p != NULL && n < ROW_VHOSTS;
+	     p = p->hh.next, n++)
+		out_text(o, span_str(p->vhost->name));
+	out_end(o, ']');
+}
+
 void
 out_user(struct json_out *o, const struct user *u, bool with_place)
 {
@@ -63,8 +78,11 @@ out_user(struct json_out *o, const struct user *u, bool with_place)
 	OUT_TEXT(o, "hashing_algorithm", password_kind_name(kind));
 	OUT_PUT(o, "tags", out_tags, &u->tag_list);
 	OUT_PUT(o, "limits", out_user_limits, u);
-	if (with_place)
+	if (with_place) {
 		OUT_PUT(o, "loopback_only", out_truth, u->loopback_only);
+		OUT_PUT(o, "vhosts", out_vhosts, u);
+		OUT_INT(o, "vhost_count", HASH_COUNT(u->permissions));
+	}
 	out_end(o, '}');
 }
 
