@@ -1,15 +1,16 @@
-"""The console in a real browser: each test of pages_*.mjs, by driver.mjs. Screenshots go to build/results/console or, elsewhere, below the tests' folder."""
+"""The console in a real browser: each test of pages_*.mjs, by driver.mjs. CONSOLE_SHOTS names a folder for screenshots."""
 # SPDX-License-Identifier: Apache-2.0
 import json
 import os
 import pathlib
 import subprocess
+import threading
 
 import pytest
 
 import wire
 from chromium import Browser
-from node import Node
+from node import Node, wait_for
 
 HERE = pathlib.Path(__file__).resolve().parent
 LIST = subprocess.run(["node", str(HERE / "driver.mjs"), "--list"], check=True, capture_output=True, text=True, timeout=60)
@@ -28,8 +29,8 @@ def modules(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def browser(modules, tmp_path_factory):
-    this = Browser(modules, pathlib.Path(os.environ.get("CONSOLE_SHOTS") or tmp_path_factory.mktemp("shots")))
+def browser(modules):
+    this = Browser(modules, os.environ.get("CONSOLE_SHOTS"))
     yield this
     this.close()
 
@@ -61,6 +62,30 @@ def test_page(browser, broker, file, name):
     error = browser.run(file=file, name=name, url="http://127.0.0.1:%d/" % broker.management_port, user="guest",
                         password="guest")
     assert error is None, error
+
+
+def test_a_node_that_is_started_again(browser, tmp_path):
+    """The page says that the node is gone, goes on when it is back, and asks for the login that went with it."""
+    this = Node(tmp_path).start()
+    told = tmp_path / "shown", tmp_path / "seen"
+
+    def restart():
+        wait_for(told[0].exists, 60)
+        this.stop()
+        (tmp_path / "stopped").touch()
+        wait_for(told[1].exists, 60)
+        this.start()
+
+    try:
+        thread = threading.Thread(target=restart)
+        thread.start()
+        error = browser.run(file="pages_session.mjs", name="a node that is started again", folder=str(tmp_path),
+                            url="http://127.0.0.1:%d/" % this.management_port, user="guest", password="guest")
+        thread.join()
+        assert error is None, error
+        this.stop()
+    finally:
+        this.kill()
 
 
 def test_under_a_path(browser, tmp_path):
