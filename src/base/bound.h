@@ -32,6 +32,7 @@
 	X(confirms, "confirms")                    /* of a channel, open */                       \
 	X(transaction, "transaction")                                                             \
 	X(letter_copies, "dead_letter_copies")                                                    \
+	X(letter_looks, "dead_letter_looks")       /* for lists: not read, or not followed */     \
 	X(jobs, "jobs")                            /* moves and replays */                        \
 	X(browses, "browses")                                                                     \
 	X(web_sessions, "web_sessions")            /* ended for a newer one */                    \

@@ -4,6 +4,7 @@
  * marked, and the queues look back at the exchanges that lead to them. */
 #include "broker/letter_target.h"
 
+#include "base/bound.h"
 #include "broker/binding.h"
 #include "broker/broker.h"
 #include "broker/exchange.h"
@@ -118,5 +119,7 @@ letter_target_is(struct queue *q, uint32_t number)
 		if (is_reached(b->source, number, DEPTH, &steps))
 			mark_queue(q, number);
 	}
+	if (q->letter_mark < number && steps == 0)
+		bound_reached(BOUND_letter_looks);
 	return q->letter_mark >= number;
 }

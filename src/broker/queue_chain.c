@@ -12,6 +12,7 @@
  * that may deliver; strand_load_done() puts it there. */
 #include <assert.h>
 
+#include "base/bound.h"
 #include "base/log.h"
 #include "broker/queue_priv.h"
 #include "broker/quorum.h"
@@ -427,8 +428,10 @@ queue_fetch_first(struct queue *q)
 		b->firsts_ms = b->now_ms;
 		b->firsts = 0;
 	}
-	if (b->firsts == FIRSTS)
+	if (b->firsts == FIRSTS) {
+		bound_reached(BOUND_letter_looks);
 		return false;
+	}
 	b->firsts++;
 	lane_read(s->lane, 1);
 	return true;
