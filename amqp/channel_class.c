@@ -4,6 +4,7 @@
 #include "amqp/codec.h"
 #include "amqp/connection.h"
 #include "amqp/method.h"
+#include "base/bound.h"
 #include "base/config.h"
 #include "broker/broker.h"
 #include "broker/limits.h"
@@ -20,9 +21,11 @@ channel_open(const struct method_call *call)
 		return e;
 	/* RabbitMQ counts channels only and takes every number. So do we up to what connection.tune proposed; above
 	 * it the table of channels would be as large as the client likes. */
-	if (call->channel_id > c->amqp->cfg->channel_max)
+	if (call->channel_id > c->amqp->cfg->channel_max) {
+		bound_reached(BOUND_channel_max);
 		return error_make(E_NOT_ALLOWED, "channel number %u is above channel_max (%u)",
 		    call->channel_id, c->amqp->cfg->channel_max);
+	}
 	ch = channel_new(c, call->channel_id);
 	if (!connection_add_channel(c, ch, call->channel_id)) {
 		channel_free(&ch);

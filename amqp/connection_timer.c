@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "amqp/frame.h"
+#include "base/bound.h"
 #include "base/config.h"
 #include "broker/broker.h"
 #include "net/loop.h"
@@ -80,6 +81,7 @@ fire(struct wheel_node *node, uint64_t now_ms)
 	case CONN_SECURING:
 	case CONN_TUNING:
 	case CONN_OPENING:
+		bound_reached(BOUND_handshake);
 		connection_log_some(c, LOG_WARNING, CONN_REFUSALS,
 		    "handshake not done after %lu ms (limits.handshake), in state %s",
 		    (unsigned long)c->amqp->cfg->handshake_ms, connection_state_name(c->state));

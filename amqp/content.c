@@ -13,6 +13,7 @@
 #include "amqp/channel.h"
 #include "amqp/frame.h"
 #include "amqp/method.h"
+#include "base/bound.h"
 #include "base/config.h"
 #include "base/mem.h"
 
@@ -24,11 +25,13 @@ charge(struct channel *ch, uint64_t n)
 	struct connection *c = ch->conn;
 	uint64_t limit = c->amqp->cfg->content_in_flight;
 
-	if (c->content_in_flight + n > limit)
+	if (c->content_in_flight + n > limit) {
+		bound_reached(BOUND_content_in_flight);
 		return error_make(E_RESOURCE_ERROR,
 		    "content under way on one connection exceeds limits.content_in_flight (%" PRIu64
 		    " bytes)",
 		    limit);
+	}
 	c->content_in_flight += n;
 	c->amqp->content_in_flight += n;
 	ch->content.charged += n;
@@ -105,10 +108,12 @@ check_header(struct channel *ch, const uint8_t *payload, uint32_t size)
 	if (size < HEADER_MIN || props_scan(span_of(payload + 12, size - 12), &pr) != 0)
 		return error_make(
 		    E_SYNTAX_ERROR, "cannot decode the properties of a content header");
-	if (get_be64(payload + 4) > limit)
+	if (get_be64(payload + 4) > limit) {
+		bound_reached(BOUND_message_size);
 		return error_make(E_PRECONDITION_FAILED,
 		    "message size %" PRIu64 " is larger than configured max size %" PRIu64,
 		    get_be64(payload + 4), limit);
+	}
 	return NULL;
 }
 

@@ -15,6 +15,7 @@
 #include "amqp/connection.h"
 #include "amqp/method.h"
 #include "amqp/park.h"
+#include "base/bound.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "broker/broker.h"
@@ -485,9 +486,11 @@ frame_handle(struct connection *c, uint8_t *p, const uint8_t *end)
 static inline size_t
 check_head(struct connection *c, const uint8_t *p, size_t n, uint32_t size)
 {
-	if (unlikely(size > c->payload_max))
+	if (unlikely(size > c->payload_max)) {
+		bound_reached(BOUND_frame_max);
 		return bad_frame(
 		    c, p, n, 0, "{frame_too_large,%u,%u}", size, c->frame_max - FRAME_OVERHEAD);
+	}
 	if (unlikely(!known_type(p[0]))) /* no octets: how many are here depends on how the bytes were cut */
 		return bad_frame(c, p, n, 0, "unknown_frame", 0, 0);
 	return 0;

@@ -24,9 +24,9 @@ allowance(struct channel *ch)
 
 	if (ch->alarm != alarm) {
 		ch->alarm = alarm;
-		s->allowance = session_unacked(s);
+		session_allow(s, session_unacked(s));
 	}
-	return s->allowance;
+	return session_allowance(s);
 }
 
 static const struct error *
@@ -53,7 +53,7 @@ channel_park(struct channel *ch, const uint8_t *frame, size_t n, const struct er
 		return true;
 	}
 	if (memory->state == MEMORY_HIGH && allowance(ch) > 0) {
-		s->allowance--;
+		session_allow(s, allowance(ch) - 1);
 		return false;
 	}
 	park_put(ch, PARK_MEMORY);

@@ -12,10 +12,10 @@
 #include "amqp/frame.h"
 #include "amqp/reply_to.h"
 #include "amqp/tx.h"
+#include "base/bound.h"
 #include "base/config.h"
 #include "base/mem.h"
 #include "broker/table.h"
-#include "broker/trace.h"
 
 enum { BIT_MANDATORY = 1, BIT_IMMEDIATE = 2, FANOUT_CHECK = 8, UNROUTABLE_LINES = 1 /* in 10 s */ };
 
@@ -281,8 +281,10 @@ open_confirm(struct channel *ch, struct store_wait wait, bool refused)
 	uint64_t tag = confirm_open(&ch->confirms, settled);
 
 	ch->session.broker->stats.publish_confirm++;
-	if (tag == 0)
+	if (tag == 0) {
+		bound_reached(BOUND_confirms);
 		return error_make(E_RESOURCE_ERROR, "too many unconfirmed messages on one channel");
+	}
 	if (unlikely(refused))
 		confirm_settle(&ch->confirms, tag, false);
 	if (settled || unlikely(refused))
@@ -302,11 +304,11 @@ hand_on(
 	enum publish_outcome outcome;
 	struct store_wait wait = { 0 };
 
-	if (unlikely(b->tracing > 0))
-		trace_publish(&ch->session, m, route);
+	if (unlikely(b->watched > 0))
+		publish_show(&ch->session, ch->memo->exchange, m, route, ch->mode != MODE_TX);
 	if (ch->mode == MODE_TX)
 		return tx_publish(ch, m, route, due_ms, mandatory);
-	publish_count(&ch->session, ch->memo->named, m, queues);
+	publish_count(&ch->session, ch->memo->exchange, queues);
 	if (unlikely(queues == 0) && route->delays == 0)
 		channel_unroutable(ch, m, mandatory);
 	outcome = publish_deliver(b, m, route, due_ms, &wait);

@@ -17,6 +17,7 @@
 #include "amqp/channel.h"
 #include "amqp/codec.h"
 #include "amqp/frame.h"
+#include "base/base64.h"
 #include "base/config.h"
 #include "base/log.h"
 #include "base/mac.h"
@@ -25,7 +26,7 @@
 
 enum {
 	RAW = 8 + 8 + MAC_SIZE,
-	ENCODED = (RAW * 8 + 5) / 6, /* 43 characters, without padding */
+	ENCODED = BASE64URL_SIZE(RAW) - 1, /* 43 characters */
 	PREFIX = sizeof REPLY_TO_PREFIX - 1,
 	ADDRESS = PREFIX + ENCODED
 };
@@ -35,60 +36,20 @@ struct reply_to {
 	struct channel *ch; /* borrowed: owns us */
 	uint64_t last;      /* the message (amqp->reply_number) that came last */
 	UT_hash_handle hh;  /* in amqp->reply_to, by id */
-	char address[ADDRESS];
+	char address[ADDRESS + 1];
 	uint8_t tag_len;
 	uint8_t prefix[FRAME_HEAD + 4 + 1 +
 	               255]; /* the deliver frame up to the tag, as a consumer has it */
 };
-
-static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
-static void
-encode(const uint8_t *raw, char *out)
-{
-	uint32_t bits = 0, have = 0;
-
-	for (size_t i = 0; i < RAW; i++) {
-		bits = bits << 8 | raw[i];
-		for (have += 8; have >= 6; have -= 6)
-			*out++ = digits[bits >> (have - 6) & 63];
-	}
-	if (have > 0)
-		*out = digits[bits << (6 - have) & 63];
-}
-
-static int
-digit_value(uint8_t c)
-{
-	if (c >= 'A' && c <= 'Z')
-		return c - 'A';
-	if (c >= 'a' && c <= 'z')
-		return c - 'a' + 26;
-	if (c >= '0' && c <= '9')
-		return c - '0' + 52;
-	return c == '-' ? 62 : c == '_' ? 63 : -1;
-}
 
 /* Only the ids: whether the rest is right, the comparison with the whole address shows. */
 static bool
 decode_id(const uint8_t *text, uint64_t *id)
 {
 	uint8_t raw[RAW];
-	uint32_t bits = 0, have = 0;
-	size_t n = 0;
 
-	for (size_t i = 0; i < ENCODED; i++) {
-		int d = digit_value(text[i]);
-
-		if (d < 0)
-			return false;
-		bits = bits << 6 | (uint32_t)d;
-		have += 6;
-		if (have >= 8) {
-			have -= 8;
-			raw[n++] = (uint8_t)(bits >> have);
-		}
-	}
+	if (base64url_decode(text, ENCODED, raw) == 0)
+		return false;
 	*id = get_be64(raw + 8);
 	return true;
 }
@@ -113,7 +74,7 @@ make_address(struct reply_to *r)
 	put_be64(raw + 8, r->id);
 	mac_compute(raw, 16, raw + 16);
 	memcpy(r->address, REPLY_TO_PREFIX, PREFIX);
-	encode(raw, r->address + PREFIX);
+	base64url_encode(raw, sizeof raw, r->address + PREFIX);
 }
 
 static struct reply_to *
@@ -218,6 +179,6 @@ reply_to_deliver(struct amqp *a, const struct vhost *vh, struct span address, st
 		return;
 	}
 	a->broker->stats.reply_to++;
-	delivery_write_reply(
-	    r->ch, r->prefix, (size_t)FRAME_HEAD + 5 + r->tag_len, r->ch->session.next_tag++, m);
+	delivery_write_reply(r->ch, r->prefix, (size_t)FRAME_HEAD + 5 + r->tag_len,
+	    session_free_tag(&r->ch->session), m);
 }

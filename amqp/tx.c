@@ -18,6 +18,7 @@
 #include "amqp/codec.h"
 #include "amqp/method.h"
 #include "amqp/park.h"
+#include "base/bound.h"
 #include "base/mem.h"
 #include "broker/exchange.h"
 #include "broker/delay.h"
@@ -126,13 +127,17 @@ tx_free(struct channel *ch)
 static const struct error *
 check_size(const struct tx *tx)
 {
-	if (tx->publish_count + (uint64_t)tx->set.count > TX_OPERATIONS_MAX)
+	if (tx->publish_count + (uint64_t)tx->set.count > TX_OPERATIONS_MAX) {
+		bound_reached(BOUND_transaction);
 		return error_make(E_PRECONDITION_FAILED,
 		    "transaction too large: more than %d publishes and acknowledgements",
 		    TX_OPERATIONS_MAX);
-	if (tx->bytes > TX_BYTES_MAX)
+	}
+	if (tx->bytes > TX_BYTES_MAX) {
+		bound_reached(BOUND_transaction);
 		return error_make(E_PRECONDITION_FAILED,
 		    "transaction too large: more than %d bytes of messages", TX_BYTES_MAX);
+	}
 	return NULL;
 }
 
@@ -220,7 +225,7 @@ commit_publish(
 	}
 	named = exchange_find(ch->session.client->vhost, msg_exchange(m));
 	if (named != NULL)
-		publish_count(&ch->session, named, m, route->count);
+		publish_late(&ch->session, named, m, route->count);
 	if (route->count + route->delays == 0)
 		channel_unroutable(ch, m, p->mandatory);
 	if (publish_deliver(b, m, route, due_ms, &wait) == PUBLISH_REFUSED)

@@ -14,7 +14,6 @@
 #include "broker/user.h"
 #include "broker/vhost.h"
 #include "mgmt/about.h"
-#include "mgmt/base64.h"
 #include "mgmt/json_brief.h"
 #include "mgmt/request.h"
 

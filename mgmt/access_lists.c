@@ -60,17 +60,19 @@ collect_user_without(struct listing *l, const struct scope *scope, void *object,
 static void
 write_user(const struct doc *d, void *item)
 {
-	out_user(d->out, item);
+	out_user(d->out, item, true);
 }
 
 const struct listing_source user_list = {
 	.kinds = { SERIES_USER, SERIES_USER },
+	.paging = PAGING_IF_TOLD,
 	.collect = collect_user,
 	.find = find_user,
 	.write = write_user,
 };
 const struct listing_source user_without_permissions_list = {
 	.kinds = { SERIES_USER, SERIES_USER },
+	.paging = PAGING_IF_TOLD,
 	.collect = collect_user_without,
 	.find = find_user_without,
 	.write = write_user,
@@ -165,15 +167,54 @@ write_permission(const struct doc *d, void *item)
 	out_permission(d->out, item);
 }
 
-#define RIGHTS(kind, first, add, what)                                                     \
-	{                                                                                  \
-		.kinds = { kind, kind }, .parts = { { first, add } }, .find = find_##what, \
-		.write = write_##what                                                      \
+#define RIGHTS(kind, first, add, what)                                                          \
+	{                                                                                       \
+		.kinds = { kind, kind }, .paging = PAGING_IF_TOLD, .parts = { { first, add } }, \
+		.find = find_##what, .write = write_##what                                      \
 	}
 const struct listing_source permission_list =
     RIGHTS(SERIES_USER, first_permission_of_user, add_permission_of_user, permission);
 const struct listing_source vhost_permission_list =
     RIGHTS(SERIES_VHOST, first_permission_of_vhost, add_permission_of_vhost, permission);
+
+/* ---- one's own: nobody has to be an administrator for them ---- */
+
+static void *
+find_own(const struct scope *scope, void *object, const struct row_id *id)
+{
+	const struct user *u = object;
+	const struct series *s = series_find(&u->broker->series, id->a);
+	const struct vhost *vh = s != NULL ? series_object(s) : NULL;
+	struct permission *p;
+
+	if (vh == NULL || vh->is_deleted || scope->user != u)
+		return NULL;
+	p = permission_find(u, vh);
+	return p != NULL && p->id == id->b ? p : NULL;
+}
+
+static const void *
+add_own(struct listing *l, const struct scope *scope, const void *at)
+{
+	struct permission *p = WALK_AT(at, permission, hh);
+	char order[LIST_ORDER];
+
+	if (p->user == scope->user && !p->vhost->is_deleted) {
+		struct row_id id = right_id(p->user, p->vhost, p->id);
+
+		listing_add(
+		    l, &id, span_str(p->vhost->name), list_order(order, p->vhost->id, p->id), p);
+	}
+	return WALK_LINK((struct permission *)p->hh.next, hh);
+}
+
+const struct listing_source own_permission_list = {
+	.kinds = { SERIES_USER, SERIES_USER },
+	.paging = PAGING_IF_TOLD,
+	.parts = { { first_permission_of_user, add_own } },
+	.find = find_own,
+	.write = write_permission,
+};
 
 /* ---- topic permissions: the same, with the exchange as text ---- */
 

@@ -9,6 +9,7 @@
 extern const struct listing_source user_list, user_without_permissions_list;	/* users */
 /* Users: all, or of one (`only`); with a peer, in this vhost only. */
 extern const struct listing_source permission_list, topic_permission_list;
+extern const struct listing_source own_permission_list; /* those of the user who asks (`only`), whoever that is */
 /* A vhost. */
 extern const struct listing_source vhost_permission_list, vhost_topic_permission_list;
 extern const struct listing_source user_limit_list, vhost_limit_list;	/* users; vhosts: those that have any */

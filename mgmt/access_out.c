@@ -4,6 +4,7 @@
 #include <jansson.h>
 
 #include "base/attr.h"
+#include "base/base64.h"
 #include "base/password.h"
 #include "broker/limits.h"
 #include "broker/parameter.h"
@@ -13,8 +14,9 @@
 #include "broker/topic_permission.h"
 #include "broker/user.h"
 #include "broker/vhost.h"
-#include "mgmt/base64.h"
 #include "mgmt/table_out.h"
+
+enum { ROW_VHOSTS = 10 /* named in a user's row */ };
 
 void
 out_tags(struct json_out *o, const struct tags *t)
@@ -47,8 +49,21 @@ out_user_limits(struct json_out *o, const struct user *u)
 	out_limits(o, u->limit, user_limit_names, USER_LIMITS);
 }
 
+/* Where it may do something: the first few. */
+static void
+out_vhosts(struct json_out *o, const struct user *u)
+{
+	unsigned n = 0;
+
+	out_begin(o, '[');
+	for (const struct permission *p = u->permissions; p != NULL && n < ROW_VHOSTS;
+	     p = p->hh.next, n++)
+		out_text(o, span_str(p->vhost->name));
+	out_end(o, ']');
+}
+
 void
-out_user(struct json_out *o, const struct user *u)
+out_user(struct json_out *o, const struct user *u, bool with_place)
 {
 	char hash[BASE64_SIZE(PASSWORD_HASH_MAX)] = "";
 	enum password_kind kind = u->password.kind;
@@ -63,6 +78,11 @@ out_user(struct json_out *o, const struct user *u)
 	OUT_TEXT(o, "hashing_algorithm", password_kind_name(kind));
 	OUT_PUT(o, "tags", out_tags, &u->tag_list);
 	OUT_PUT(o, "limits", out_user_limits, u);
+	if (with_place) {
+		OUT_PUT(o, "loopback_only", out_truth, u->loopback_only);
+		OUT_PUT(o, "vhosts", out_vhosts, u);
+		OUT_INT(o, "vhost_count", HASH_COUNT(u->permissions));
+	}
 	out_end(o, '}');
 }
 

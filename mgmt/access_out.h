@@ -19,7 +19,8 @@ struct vhost;
 
 /* Each is one value. */
 void out_tags(struct json_out *o, const struct tags *t);
-void out_user(struct json_out *o, const struct user *u);
+/* with_place: from where it may log in, too, which definitions do not say. */
+void out_user(struct json_out *o, const struct user *u, bool with_place);
 void out_permission(struct json_out *o, const struct permission *p);
 void out_topic_permission(struct json_out *o, const struct topic_permission *p);
 void out_vhost_limits(struct json_out *o, const struct vhost *vh); /* {"max-queues": 5}; {}: none is set */

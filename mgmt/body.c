@@ -12,6 +12,7 @@
 #include <event2/buffer.h>
 #include <event2/http.h>
 
+#include "base/bound.h"
 #include "base/config.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -164,6 +165,7 @@ has_room(struct body_job *b, const struct json_scan *scan)
 		    "again later");
 	else
 		return true;
+	bound_reached(BOUND_http_values);
 	return false;
 }
 
@@ -305,6 +307,7 @@ read_body(struct request *r, size_t max, const char *form_type, const char *fiel
 		(void)snprintf(why, sizeof why,
 		    "the body has %zu bytes; at most %zu are allowed here", n, max);
 		count_refused(r, why);
+		bound_reached(BOUND_http_body);
 		reply_error(r, 413, "bad_request", why);
 		return;
 	}

@@ -8,6 +8,7 @@
 
 #include <event2/buffer.h>
 
+#include "base/bound.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "broker/broker.h"
@@ -218,6 +219,28 @@ find_queue(const struct browse *w)
 	return vh != NULL && vh->id == w->vhost_id ? queue_find_id(vh, w->queue_id) : NULL;
 }
 
+/* The request was deferred: may its user see this still? False: it was answered. */
+static bool
+still_may(const struct browse *w)
+{
+	struct request *r = w->r;
+	const struct user *u = request_user(r);
+	const struct vhost *vh = vhost_find(r->m->broker, span_str(w->vhost));
+
+	if (request_login_ended(r) != NULL) {
+		reply_error(r, 401, "not_authorized", "Login failed");
+		return false;
+	}
+	if (vh == NULL || vh->id != w->vhost_id) {
+		reply_not_found(r);
+		return false;
+	}
+	if (permission_check_user(u, vh, PERM_READ, "queue", request_arg(r, 1)) == NULL)
+		return true;
+	reply_not_authorised(r, "Access refused.");
+	return false;
+}
+
 static bool
 is_full(const struct browse *w)
 {
@@ -291,7 +314,10 @@ browses_run(struct mgmt *m)
 		if (s == STEP_DONE) {
 			TAILQ_REMOVE(&m->browses.all, w, link);
 			m->browses.count--;
-			finish(w);
+			if (still_may(w))
+				finish(w);
+			else
+				browse_free(w);
 		}
 		more = s == STEP_MORE;
 	}
@@ -355,10 +381,12 @@ browse(struct request *r, bool deaths)
 	    !query_number(r, "offset", 0, UINT64_MAX, &offset) ||
 	    !query_number(r, "max_bytes", SHOWN, UINT64_MAX, &shown))
 		return;
-	if (r->m->browses.count >= AT_ONCE)
-		reply_error(r, 429, "too_many_requests", "too many look into queues at once");
-	else
+	if (r->m->browses.count < AT_ONCE) {
 		start(r, q, deaths, count, offset, shown);
+		return;
+	}
+	bound_reached(BOUND_browses);
+	reply_error(r, 429, "too_many_requests", "too many look into queues at once");
 }
 
 void

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * /api/hermes/dead-letters: the queues that hold dead letters. They are known by their first message, which says that it died, or by
- * the letters that came in since the node began. */
+ * /api/hermes/dead-letters: the queues that hold dead letters, or may get some. They are known by their first message, which says
+ * that it died, by the letters that came in since the node began, or by what settings of queues and bindings say
+ * (letter_target.h). A first message that lies on disk is read, so that the next list knows it. */
 #include <string.h>
 
 #include "broker/death.h"
+#include "broker/letter_target.h"
 #include "broker/msg.h"
 #include "broker/props.h"
 #include "broker/queue.h"
@@ -17,6 +19,8 @@ read_head(struct queue *q, struct death_history *out)
 	const struct msg *m = queue_first(q);
 	struct span headers;
 
+	if (m == NULL && q->ready > 0)
+		(void)queue_fetch_first(q);
 	return m != NULL && props_find(msg_props(m), PROP_HEADERS, &headers) &&
 	       death_read(headers, out);
 }
@@ -65,23 +69,36 @@ write_row(const struct doc *d, void *item)
 }
 
 static void *
-find_row(const struct scope *scope, void *object, const struct row_id *id UNUSED)
+find_row(const struct scope *scope, void *object, const struct row_id *id)
 {
 	struct queue *q = object;
 	struct death_history h;
 
-	if (!scope_sees(scope, q->vhost) || (q->letters_in == 0 && !read_head(q, &h)))
+	if (!scope_sees(scope, q->vhost))
 		return NULL;
-	return q;
+	if (q->letters_in > 0 || letter_target_is(q, (uint32_t)id->a) || read_head(q, &h))
+		return q;
+	return NULL;
+}
+
+static void
+survey(struct listing *l, const struct scope *scope, void *object)
+{
+	struct queue *q = object;
+
+	if (scope_sees(scope, q->vhost))
+		letter_targets_mark(q, listing_number(l));
 }
 
 static void
 collect(struct listing *l, const struct scope *scope, void *object, struct row_id id)
 {
-	struct queue *q = find_row(scope, object, &id);
+	struct queue *q;
 	char order[2 * 256];
 	size_t n;
 
+	id.a = listing_number(l);
+	q = find_row(scope, object, &id);
 	if (q == NULL)
 		return;
 	n = strlen(q->vhost->name) + 1;
@@ -93,6 +110,8 @@ collect(struct listing *l, const struct scope *scope, void *object, struct row_i
 static const struct listing_source list = {
 	.kinds = { SERIES_QUEUE, SERIES_QUEUE },
 	.paging = PAGING,
+	.is_heavy = true,
+	.survey = survey,
 	.collect = collect,
 	.find = find_row,
 	.write = write_row,

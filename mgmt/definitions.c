@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bound.h"
 #include "base/config.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -116,6 +117,7 @@ start(struct request *r, bool in_vhost)
 	struct http_import *h;
 
 	if (m->imports_waiting >= WAITING_MAX) {
+		bound_reached(BOUND_imports);
 		reply_error(
 		    r, 503, "service_unavailable", "too many imports wait: try again later");
 		return;

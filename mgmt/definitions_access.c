@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/base64.h"
 #include "base/password.h"
 #include "broker/broker.h"
 #include "broker/parameter.h"
@@ -14,7 +15,6 @@
 #include "broker/vhost.h"
 #include "mgmt/about.h"
 #include "mgmt/access_json.h"
-#include "mgmt/base64.h"
 #include "mgmt/definitions.h"
 #include "mgmt/json_brief.h"
 #include "mgmt/policies.h"

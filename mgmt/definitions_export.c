@@ -7,6 +7,7 @@
 
 #include <event2/buffer.h>
 
+#include "base/bound.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/mem.h"
@@ -117,7 +118,7 @@ write_user(struct definitions_export *x, const char *name)
 	const struct user *u = user_find(x->m->broker, span_str(name));
 
 	if (u != NULL)
-		out_user(&x->out, u);
+		out_user(&x->out, u, false);
 }
 
 static void
@@ -417,6 +418,7 @@ answer(struct definitions_export *x)
 	struct evbuffer *body;
 
 	if (x->out.n > BYTES_MAX) {
+		bound_reached(BOUND_exports);
 		reply_error(x->r, 503, "service_unavailable",
 		    "the definitions are too large to be exported at once");
 		export_free(x);
@@ -498,6 +500,7 @@ start(struct request *r, const struct vhost *vh)
 	struct definitions_export *x;
 
 	if (m->exports_waiting >= EXPORTS_MAX) {
+		bound_reached(BOUND_exports);
 		reply_error(r, 503, "service_unavailable",
 		    "too many exports are under way: try again later");
 		return;

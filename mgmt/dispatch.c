@@ -197,6 +197,7 @@ dispatch_logged_in(struct request *r, struct user *u)
 {
 	r->user = u;
 	r->user_id = u->id;
+	r->password_changes = u->password_changes;
 	if (r->user_name == NULL)
 		r->user_name = xstrdup(u->name);
 	if (may(r))

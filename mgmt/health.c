@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/config.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "broker/broker.h"
 #include "mgmt/about.h"
@@ -66,22 +67,35 @@ answer(struct request *r, const char *problem)
 		reply_json(r, 503, json_pack("{s:s, s:s}", "status", "failed", "reason", problem));
 }
 
+/* Nobody has logged in: why is for the log. */
+static void
+answer_anybody(struct request *r, const char *problem)
+{
+	static struct log_limit lines = { .burst = 1 };
+
+	if (problem == NULL) {
+		reply_json(r, 200, json_pack("{s:s}", "status", "ok"));
+		return;
+	}
+	if (log_allowed(&lines))
+		log_line(LOG_WARNING, &(struct log_who){ .peer = r->peer.host },
+		    "%s is answered with 503: %s", r->route->path, problem);
+	reply_json(r, 503, json_pack("{s:s}", "status", "failed"));
+}
+
 void
 route_healthz(struct request *r)
 {
 	char text[160];
 
-	answer(r, health_problem(r->m, text, sizeof text));
+	answer_anybody(r, health_problem(r->m, text, sizeof text));
 }
 
 /* Whether to send clients here: an alarm holds back publishers only, and others are to drain what is there. */
 void
 route_readyz(struct request *r)
 {
-	if (r->m->broker->closing)
-		reply_json(r, 503, json_pack("{s:s}", "status", "failed"));
-	else
-		reply_json(r, 200, json_pack("{s:s}", "status", "ok"));
+	answer_anybody(r, r->m->broker->closing ? "the node is stopping" : NULL);
 }
 
 void

@@ -51,6 +51,7 @@ enum {
 	REST_MS = 100,
 	ACCEPTS_A_TURN = 64,
 	EVICT = 64, /* connections ended at once to make room */
+	ERROR_PAGE_MAX = 4096, /* bytes of evhttp's, with their head; what is longer is ours */
 	METHODS = EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD | EVHTTP_REQ_PUT |
 	          EVHTTP_REQ_DELETE | EVHTTP_REQ_OPTIONS | EVHTTP_REQ_PATCH
 };
@@ -240,6 +241,7 @@ on_output(struct evbuffer *out, const struct evbuffer_cb_info *info, void *arg)
 	c->taken += info->n_deleted;
 	count_output(c, info->orig_size + info->n_added - info->n_deleted, info->n_added > 0);
 	if (c->answering || c->streams || info->n_added == 0 ||
+	    evbuffer_get_length(out) > ERROR_PAGE_MAX ||
 	    evbuffer_search(out, "\r\n\r\n<HTML>", 10, NULL).pos < 0)
 		return;
 	n = evbuffer_copyout(out, head, sizeof head - 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The life of a list: walk (objects are met, rows are added in chunks, each sorted when it is full), then merge (the chunks'
+ * The life of a list: survey (objects are met for what they say of others, if the source asks for that), walk (objects are met, rows are added in chunks, each sorted when it is full), then merge (the chunks'
  * least rows in turn, by a heap; rows before the page are passed over, rows in it are written), then the reply. Each step
  * goes on where the last slice stopped. */
 #include "mgmt/listing.h"
@@ -10,9 +10,11 @@
 
 #include <event2/buffer.h>
 
+#include "base/bound.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "broker/broker.h"
+#include "broker/letter_target.h"
 #include "broker/pattern.h"
 #include "broker/permission.h"
 #include "broker/user.h"
@@ -44,7 +46,7 @@ struct rows {
 	struct row row[CHUNK_ROWS];
 };
 
-enum phase { WALK, MERGE, DONE, FAILED };
+enum phase { SURVEY, WALK, MERGE, DONE, FAILED };
 
 struct listing {
 	TAILQ_ENTRY(listing) link;
@@ -62,6 +64,7 @@ struct listing {
 	unsigned part;   /* the next of them */
 	struct walk walk;
 	bool is_walking, was_met; /* walk is begun; `only` has been met */
+	uint32_t number;          /* see listing_number() */
 	uint32_t steps;           /* of matching names, since the clock was looked at */
 	enum phase phase;
 	struct rows **chunk; /* owned */
@@ -94,10 +97,12 @@ count_bytes(struct listing *l, size_t n)
 	l->bytes += n;
 	all_bytes += n;
 	mem_add(MEM_OUTPUT, n);
-	if (all_bytes > LISTING_BYTES_MAX)
+	if (all_bytes > LISTING_BYTES_MAX) {
+		bound_reached(BOUND_lists);
 		fail(l, 503, "service_unavailable",
 		    "the lists that are asked for at this moment are too long; ask for a page or "
 		    "for less columns");
+	}
 }
 
 /* Rows from one look at the clock to the next. */
@@ -303,6 +308,7 @@ listing_add(
 		return;
 	l->filtered++;
 	if (l->filtered > LISTING_ROWS_MAX) {
+		bound_reached(BOUND_lists);
 		fail(l, 503, "service_unavailable", "the list is too long");
 		return;
 	}
@@ -416,6 +422,32 @@ next_object(struct listing *l)
 	l->kind = 1;
 	l->at = 0;
 	return series_next(all, l->source->kinds[1], &l->at);
+}
+
+uint32_t
+listing_number(const struct listing *l)
+{
+	return l->number;
+}
+
+static void
+survey(struct listing *l, uint64_t until_us)
+{
+	struct series *s;
+
+	while (l->phase == SURVEY) {
+		s = l->source->survey != NULL
+		        ? series_next(&l->m->broker->series, l->source->kinds[0], &l->at)
+		        : NULL;
+		if (s == NULL) {
+			l->at = 0;
+			l->phase = WALK;
+			return;
+		}
+		l->source->survey(l, &l->scope, series_object(s));
+		if (clock_mono_us() >= until_us)
+			return;
+	}
 }
 
 static void
@@ -543,7 +575,9 @@ run_slice(struct listing *l)
 
 	l->doc.now_ms = l->m->loop->now_ms;
 	renew_scope(l);
-	if (l->phase == WALK)
+	if (l->phase == SURVEY)
+		survey(l, until_us);
+	if (l->phase == WALK && (l->source->survey == NULL || clock_mono_us() < until_us))
 		walk(l, until_us);
 	if (l->phase == MERGE && clock_mono_us() < until_us)
 		merge(l, until_us);
@@ -621,6 +655,7 @@ start(struct request *r, const struct listing_source *source, const struct vhost
 	l->m = m;
 	l->r = r;
 	l->source = source;
+	l->number = source->survey != NULL ? letter_targets_begin(m->broker) : 0;
 	if (!list_query_init(&l->query, r, source->paging) || !doc_init(&l->doc, r)) {
 		list_query_fini(&l->query);
 		free(l);

@@ -65,6 +65,9 @@ struct listing_source {
 	enum series_kind kinds[2]; /* the objects that are walked: the second as well, if it is another */
 	enum paging paging;
 	bool is_heavy;		   /* a row may take a good part of a slice */
+	/* Called for each object of kinds[0] before any is collected, where one says of others that they belong to the list; NULL:
+	 * there is nothing of that kind. */
+	void (*survey)(struct listing *l, const struct scope *scope, void *object);
 	/* Adds the object's rows with listing_add(): some few. NULL: it has only those of its parts. */
 	void (*collect)(struct listing *l, const struct scope *scope, void *object, struct row_id id);
 	struct listing_part parts[LISTING_PARTS]; /* one after the other; first NULL: no more */
@@ -87,6 +90,9 @@ void listing_reply_owner(struct request *r, const struct listing_source *source,
 /* The same of what is between two objects. */
 void listing_reply_pair(struct request *r, const struct listing_source *source, const struct series *only,
     const struct series *peer);
+
+/* What letter_targets_begin() said, of a list with a survey. */
+uint32_t listing_number(const struct listing *l);
 
 /* Where the references of rows come from. */
 const struct series_list *listing_series(const struct listing *l);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/base64.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/password.h"
@@ -15,7 +16,6 @@
 #include "broker/login.h"
 #include "broker/user.h"
 #include "mgmt/access_json.h"
-#include "mgmt/base64.h"
 #include "mgmt/dispatch.h"
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/request.h"
@@ -33,6 +33,21 @@ ask_for_login(struct request *r)
 
 	if (mode == NULL || strcasecmp(mode, "navigate") == 0)
 		reply_header(r, "www-authenticate", "Basic realm=\"RabbitMQ Management\"");
+}
+
+/* RabbitMQ's words, and what to do. */
+static void
+refuse_address(struct request *r, const char *name)
+{
+	const char *of_settings = r->m->cfg->default_user;
+	bool by_settings = name != NULL && of_settings != NULL && strcmp(of_settings, name) == 0;
+
+	reply_error(r, 401, "not_authorised",
+	    by_settings
+	        ? "User can only log in via localhost: set default_user.remote to true in the "
+	          "settings, or use another account"
+	        : "User can only log in via localhost until it has another password: set one "
+	          "there (hermes user passwd), or use another account");
 }
 
 static void
@@ -53,7 +68,7 @@ refuse(struct request *r, const char *name, const char *why)
 		return;
 	}
 	if (why == login_loopback_only) { /* another password would not help */
-		reply_error(r, 401, "not_authorised", "User can only log in via localhost");
+		refuse_address(r, name);
 		return;
 	}
 	ask_for_login(r);
@@ -168,6 +183,7 @@ login_session(struct request *r, const char *token)
 	struct user *u = web_session_user(r->m->sessions, token, r->m->loop->now_ms);
 
 	if (u != NULL && (!u->loopback_only || r->peer.loopback)) {
+		r->session = web_session_id(r->m->sessions, token);
 		dispatch_logged_in(r, u);
 		return;
 	}
@@ -250,8 +266,9 @@ void
 route_whoami(struct request *r)
 {
 	reply_json(r, 200,
-	    json_pack("{s:o, s:o, s:b}", "name", json_text(span_str(r->user->name)), "tags",
-	        tags_json(&r->user->tag_list), "default_password", password_is_known(r->user)));
+	    json_pack("{s:o, s:o, s:b, s:b}", "name", json_text(span_str(r->user->name)), "tags",
+	        tags_json(&r->user->tag_list), "default_password", password_is_known(r->user),
+	        "loopback_only", r->user->loopback_only));
 }
 
 void

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "broker/msg.h"
@@ -11,7 +12,6 @@
 #include "broker/table.h"
 #include "broker/tap.h"
 #include "mgmt/acting.h"
-#include "mgmt/base64.h"
 #include "mgmt/json_brief.h"
 #include "mgmt/json_out.h"
 #include "mgmt/json_table.h"

@@ -6,12 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bound.h"
 #include "base/config.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "broker/broker.h"
 #include "broker/history.h"
 #include "broker/parameter.h"
+#include "broker/tap.h"
 #include "mgmt/about.h"
 #include "mgmt/attempts.h"
 #include "mgmt/http.h"
@@ -35,6 +37,7 @@ struct view {
 	struct node_limits limits;
 	struct login_counts logins;
 	struct history_stats history;
+	struct tap_stats taps;
 	const struct http_stats *http, *http_metrics;
 };
 
@@ -159,6 +162,7 @@ struct view {
 #define BOUND(X, bound, value)                                                     \
 	X("hermes_bounds_reached_total", "bound=\"" bound "\"", COUNTER, 0, value, \
 	    "Times that something was refused, dropped or held back at a bound")
+#define BOUND_ROW(name, label) BOUND(X_, label, bound_count(BOUND_##name))
 #define PAUSED(bit) v->m->loop->paused[__builtin_ctz(bit)]
 #define WAITS "Channels that wait for something, connections that are not read"
 #define WAITED "Times that channels or connections were held back"
@@ -199,7 +203,12 @@ struct view {
 	BOUND(X, "http_time", v->http->timed_out + v->http_metrics->timed_out)                 \
 	BOUND(X, "http_input", v->http->too_much_input + v->http_metrics->too_much_input)      \
 	BOUND(X, "http_output", v->http->too_much_output + v->http_metrics->too_much_output)   \
-	BOUND(X, "log", log_dropped())
+	BOUND(X, "limits.tails", v->taps.refused)                                              \
+	BOUND(X, "tail_messages", v->taps.left_out)                                            \
+	BOUND(X, "notices", v->s->notices_dropped)                                             \
+	BOUND(X, "direct_replies", v->s->reply_to_dropped)                                     \
+	BOUND(X, "log", log_dropped())                                                         \
+	BOUNDS(BOUND_ROW)
 
 #define CONNECTIONS_WAIT(X, part, kind, name, help)                           \
 	X(name, "reason=\"input\"", kind, 0, PAUSED(PAUSE_PARKED).part, help) \
@@ -257,6 +266,7 @@ look(struct mgmt *m, struct view *v)
 	node_gauges(m, &v->gauges);
 	node_limits(m, &v->limits);
 	history_stats(b, &v->history);
+	tap_stats(b, &v->taps);
 }
 
 /* ---- counters that have tables of their own ---- */

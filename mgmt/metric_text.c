@@ -9,6 +9,7 @@
 
 #include <event2/buffer.h>
 
+#include "base/attr.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 
@@ -18,26 +19,43 @@ enum {
 	NUMBER = 32
 };
 
+/* What is handed on once will grow further: then a block is taken whole. */
 static void
 reserve(struct metric_text *t, size_t n)
 {
-	size_t cap = t->cap > 0 ? t->cap : TEXT_FIRST;
+	size_t cap = t->cap > 0 ? t->cap : t->whole != NULL ? TEXT_BLOCK : TEXT_FIRST;
 
+	if (t->n + n <= t->cap)
+		return;
 	while (cap < t->n + n)
 		cap *= 2;
-	if (cap == t->cap)
-		return;
 	t->p = xrealloc(t->p, cap);
 	t->cap = cap;
 }
 
 static void
+free_block(const void *p UNUSED, size_t n UNUSED, void *block)
+{
+	free(block);
+}
+
+/* A block that is mostly full goes as it is, which saves a copy of all that large answers consist of. */
+static void
 hand_on(struct metric_text *t)
 {
+	bool whole = t->n > t->cap / 2;
+
 	if (t->whole == NULL && (t->whole = evbuffer_new()) == NULL)
 		mem_exhausted(0, __builtin_return_address(0));
-	if (t->n > 0 && evbuffer_add(t->whole, t->p, t->n) < 0)
+	if (t->n == 0)
+		return;
+	if (whole ? evbuffer_add_reference(t->whole, t->p, t->n, free_block, t->p) < 0
+	          : evbuffer_add(t->whole, t->p, t->n) < 0)
 		mem_exhausted(t->n, __builtin_return_address(0));
+	if (whole) {
+		t->p = NULL;
+		t->cap = 0;
+	}
 	t->n = 0;
 }
 
@@ -157,23 +175,55 @@ write_integer(char *end, uint64_t v)
 	return n;
 }
 
-void
-metric_value(struct metric_text *t, double value)
+/* At most NUMBER bytes; returns how many. */
+static size_t
+write_number(char *to, double value)
 {
 	char text[NUMBER];
 	size_t n;
 
-	metric_put(t, " ", 1);
 	if (value >= 0 && value < 0x1p63 && (double)(uint64_t)value == value) {
 		n = write_integer(text + sizeof text, (uint64_t)value);
-		metric_put(t, text + sizeof text - n, n);
-	} else if (isnan(value)) {
-		metric_put(t, "NaN", 3);
-	} else {
-		(void)snprintf(text, sizeof text, "%.12g", value);
-		metric_puts(t, text);
+		memcpy(to, text + sizeof text - n, n);
+		return n;
 	}
-	metric_put(t, "\n", 1);
+	if (isnan(value)) {
+		memcpy(to, "NaN", 3);
+		return 3;
+	}
+	return (size_t)snprintf(to, NUMBER, "%.12g", value);
+}
+
+void
+metric_value(struct metric_text *t, double value)
+{
+	metric_row(t, NULL, 0, NULL, 0, value);
+}
+
+void
+metric_row(struct metric_text *t, const char *head, size_t head_n, const char *labels,
+    size_t labels_n, double value)
+{
+	size_t most = head_n + labels_n + NUMBER + 3;
+	char *p;
+
+	if (t->n + most > TEXT_BLOCK)
+		hand_on(t);
+	reserve(t, most);
+	p = t->p + t->n;
+	if (head_n > 0) {
+		memcpy(p, head, head_n);
+		p += head_n;
+		if (labels_n > 0)
+			memcpy(p, labels, labels_n);
+		p += labels_n;
+		*p++ = '}';
+	}
+	*p++ = ' ';
+	p += write_number(p, value);
+	*p++ = '\n';
+	t->bytes += (size_t)(p - t->p) - t->n;
+	t->n = (size_t)(p - t->p);
 }
 
 void

@@ -35,6 +35,8 @@ void metric_head(struct metric_text *t, const char *prefix, const char *name, en
 void metric_label(struct metric_text *t, const char *name, struct span value);
 /* " value" and the end of the line. */
 void metric_value(struct metric_text *t, double value);
+/* A whole line: head, labels, "}", value. head: the name and "{", or nothing of the first three. */
+void metric_row(struct metric_text *t, const char *head, size_t head_n, const char *labels, size_t labels_n, double value);
 /* One sample. labels: NULL, or text of ours. */
 void metric_sample(struct metric_text *t, const char *prefix, const char *name, const char *labels, double value);
 /* Head and samples. Values are divided by `unit`. */

@@ -4,11 +4,13 @@
  * is made at a time, others wait for it: so much memory is used for them as one needs. */
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <event2/buffer.h>
 
+#include "base/bound.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "broker/broker.h"
@@ -21,7 +23,13 @@
 #include "mgmt/request.h"
 #include "net/loop.h"
 
-enum { LOOK_AT_CLOCK = 16, PREFIX = 64 };
+enum { LOOK_AT_CLOCK = 16, ROW_HEAD = 80 };
+
+/* What a metric's rows begin with: its name and "{". */
+struct row_head {
+	char text[ROW_HEAD];
+	uint8_t n; /* 0: no rows of it are asked for */
+};
 
 struct scrape {
 	TAILQ_ENTRY(scrape) link;
@@ -34,6 +42,7 @@ struct scrape {
 	unsigned of;   /* object_metrics[of] is being walked, */
 	uint32_t at;   /* see series_next() */
 	double sum[OBJECT_METRICS_MAX];
+	struct row_head head[OBJECT_METRICS_MAX];
 	struct metric_text text[OBJECT_METRICS_MAX]; /* owned */
 	struct evbuffer *body;                       /* owned */
 	size_t bytes;                                /* of all that */
@@ -76,14 +85,28 @@ is_of_vhosts(const struct scrape *s, struct span vhost)
 
 /* ---- rows ---- */
 
-static void
-put_name(struct metric_text *t, const struct scrape *s, const char *name)
+static const char *
+prefix_of(const struct scrape *s, const struct object_metric *metric)
 {
-	if (strncmp(name, "cluster_", 8) == 0)
-		metric_puts(t, "rabbitmq_");
-	else if (strncmp(name, "hermes_", 7) != 0)
-		metric_puts(t, s->prefix);
-	metric_puts(t, name);
+	if (strncmp(metric->name, "cluster_", 8) == 0)
+		return "rabbitmq_";
+	return strncmp(metric->name, "hermes_", 7) == 0 ? "" : s->prefix;
+}
+
+static void
+set_heads(struct scrape *s, const struct object_metrics *of)
+{
+	for (unsigned i = 0; i < of->count; i++) {
+		const struct object_metric *metric = &of->metric[i];
+		struct row_head *h = &s->head[i];
+
+		h->n = 0;
+		if (s->sums || !is_wanted(s, metric))
+			continue;
+		h->n = (uint8_t)snprintf(
+		    h->text, sizeof h->text, "%s%s{", prefix_of(s, metric), metric->name);
+		assert(h->n < sizeof h->text);
+	}
 }
 
 static void
@@ -94,13 +117,9 @@ put_row(struct scrape *s, const struct object_metrics *of, const struct metric_t
 		struct metric_text *t = &s->text[i];
 		size_t before = t->bytes;
 
-		if (!is_wanted(s, &of->metric[i]))
+		if (s->head[i].n == 0)
 			continue;
-		put_name(t, s, of->metric[i].name);
-		metric_put(t, "{", 1);
-		metric_put(t, labels->p, labels->n);
-		metric_put(t, "}", 1);
-		metric_value(t, value[i]);
+		metric_row(t, s->head[i].text, s->head[i].n, labels->p, labels->n, value[i]);
 		s->bytes += t->bytes - before;
 	}
 }
@@ -139,6 +158,7 @@ walk(struct scrape *s, const struct object_metrics *of, uint64_t until_us)
 	size_t before = s->bytes;
 	unsigned n = 0;
 
+	set_heads(s, of);
 	while ((object = series_next(&s->m->broker->series, of->kind, &s->at)) != NULL) {
 		meet(s, of, series_object(object), &labels);
 		if (++n % LOOK_AT_CLOCK == 0 && clock_mono_us() >= until_us)
@@ -155,13 +175,7 @@ walk(struct scrape *s, const struct object_metrics *of, uint64_t until_us)
 static void
 put_head(struct metric_text *t, const struct scrape *s, const struct object_metric *metric)
 {
-	const char *prefix = s->prefix;
-
-	if (strncmp(metric->name, "cluster_", 8) == 0)
-		prefix = "rabbitmq_";
-	else if (strncmp(metric->name, "hermes_", 7) == 0)
-		prefix = "";
-	metric_head(t, prefix, metric->name, metric->kind, metric->help);
+	metric_head(t, prefix_of(s, metric), metric->name, metric->kind, metric->help);
 }
 
 static void
@@ -176,8 +190,8 @@ put_sums(struct scrape *s, const struct object_metrics *of)
 		if (isnan(s->sum[i]))
 			continue;
 		put_head(&t, s, &of->metric[i]);
-		put_name(&t, s, of->metric[i].name);
-		metric_value(&t, s->sum[i]);
+		metric_sample(
+		    &t, prefix_of(s, &of->metric[i]), of->metric[i].name, NULL, s->sum[i]);
 	}
 	metric_text_move(&t, s->body);
 	metric_text_fini(&t);
@@ -276,12 +290,14 @@ scrape_free(struct scrape *s)
 static void
 answer(struct scrape *s)
 {
-	if (s->is_too_long)
+	if (s->is_too_long) {
+		bound_reached(BOUND_scrapes);
 		reply_error(s->r, 503, "service_unavailable",
 		    "there are too many objects for one answer; ask for less families, or for some "
 		    "vhosts");
-	else
+	} else {
 		reply_bytes(s->r, 200, "text/plain; version=0.0.4; charset=utf-8", s->body);
+	}
 	scrape_free(s);
 }
 

@@ -11,6 +11,7 @@
 #include "broker/parameter.h"
 #include "broker/broker.h"
 #include "mgmt/browse.h"
+#include "mgmt/chain.h"
 #include "mgmt/definitions.h"
 #include "mgmt/dispatch.h"
 #include "mgmt/history.h"
@@ -117,6 +118,7 @@ mgmt_start(struct loop *l, struct broker *b, const struct config *cfg,
 	TAILQ_INIT(&m->scrapes.all);
 	TAILQ_INIT(&m->pulls);
 	TAILQ_INIT(&m->browses.all);
+	TAILQ_INIT(&m->chains.all);
 	TAILQ_INIT(&m->tails.all);
 	TAILQ_INIT(&m->batches);
 	m->sessions = web_sessions_new(b);
@@ -165,6 +167,7 @@ mgmt_run(struct mgmt *m)
 	requests_run(m);
 	pulls_run(m);
 	more |= browses_run(m);
+	more |= chains_run(m);
 	tails_run(m);
 	more |= exports_run(m);
 	return imports_run(m) || more;
@@ -187,6 +190,7 @@ mgmt_stop(struct mgmt **mp)
 	scrapes_stop(m);
 	pulls_stop(m);
 	browses_stop(m);
+	chains_stop(m);
 	tails_stop(m);
 	batches_stop(m);
 	requests_stop(m);

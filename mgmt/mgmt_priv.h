@@ -55,6 +55,11 @@ struct mgmt {
 		uint32_t count;
 		struct wheel_node timer;
 	} browses;
+	struct {
+		TAILQ_HEAD(, chain) all; /* owned (chain.c) */
+		uint32_t count;
+		struct wheel_node timer;
+	} chains;
 	uint32_t waiting;	      /* of them, for the store */
 	TAILQ_HEAD(, http_import) imports; /* owned: the first is under way */
 	unsigned imports_waiting;

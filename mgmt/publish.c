@@ -6,6 +6,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/base64.h"
+#include "base/bound.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/mem.h"
@@ -16,7 +18,6 @@
 #include "broker/user.h"
 #include "broker/vhost.h"
 #include "mgmt/acting.h"
-#include "mgmt/base64.h"
 #include "mgmt/message.h"
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/request.h"
@@ -185,6 +186,7 @@ check_size(const struct batch *b)
 
 	if (b->draft.payload.n <= limit)
 		return NULL;
+	bound_reached(BOUND_message_size);
 	e = error_make(E_PRECONDITION_FAILED,
 	    "message size %zu is larger than configured max size %" PRIu64, b->draft.payload.n,
 	    limit);

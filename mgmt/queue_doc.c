@@ -89,6 +89,15 @@ put_policy_if_any(struct json_out *o, const struct queue *q)
 /* ---- what it holds and does ---- */
 
 static void
+put_time(struct json_out *o, uint64_t at, bool is_known)
+{
+	if (is_known)
+		out_uint(o, at);
+	else
+		out_null(o);
+}
+
+static void
 put_sums(struct json_out *o, const struct queue *q)
 {
 	struct queue_sums s;
@@ -102,12 +111,10 @@ put_sums(struct json_out *o, const struct queue *q)
 	OUT_INT(o, "messages_persistent", s.persistent);
 	OUT_INT(o, "messages_ram", s.ready_ram + q->unacked);
 	OUT_INT(o, "messages_ready_ram", s.ready_ram);
-	if (!out_key(o, "head_message_timestamp"))
-		return;
-	if (s.has_head_time)
-		out_uint(o, s.head_time);
-	else
-		out_null(o);
+	if (out_key(o, "head_message_timestamp"))
+		put_time(o, s.head_time, s.has_head_time);
+	if (out_key(o, "head_arrived"))
+		put_time(o, s.head_arrived_ms, s.head_arrived_ms != 0);
 }
 
 static void

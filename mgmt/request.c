@@ -16,6 +16,8 @@
 #include "mgmt/body.h"
 #include "mgmt/http.h"
 #include "mgmt/mgmt_priv.h"
+#include "mgmt/web_session.h"
+#include "net/loop.h"
 
 struct request *
 request_new(
@@ -114,6 +116,20 @@ request_user(const struct request *r)
 	struct user *u = user_find(r->m->broker, span_str(r->user_name));
 
 	return u != NULL && u->id == r->user_id ? u : NULL;
+}
+
+const char *
+request_login_ended(const struct request *r)
+{
+	const struct user *u = request_user(r);
+
+	if (u == NULL)
+		return "the user is deleted";
+	if (u->password_changes != r->password_changes)
+		return "the user has another password";
+	if (r->session != 0 && !web_session_is_open(r->m->sessions, r->session, r->m->loop->now_ms))
+		return "the login has ended";
+	return NULL;
 }
 
 struct span

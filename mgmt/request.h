@@ -49,6 +49,8 @@ struct request {
 	struct vhost *vhost;
 	char *user_name; /* for log lines, later too */
 	uint64_t user_id; /* whose it is once he is logged in: request_user() */
+	uint64_t session; /* the login of a cookie (web_session_id()); 0: he sent his password */
+	uint32_t password_changes; /* of the user, then */
 	struct login *login;	 /* the password is being looked at; NULL: it is not. Then logged_in is called */
 	void (*logged_in)(struct request *r, struct user *u);
 	json_t *body;	 /* an object; NULL: no PUT or POST, or BODY_RAW */
@@ -70,6 +72,8 @@ TAILQ_HEAD(request_list, request);
 
 /* Whoever is logged in, later too. NULL: he is not there any more; another one of that name is not he. */
 struct user *request_user(const struct request *r);
+/* For answers that go on: NULL, or why the login that they rest on is none any more. */
+const char *request_login_ended(const struct request *r);
 /* The i-th ':' of the path. */
 struct span request_arg(const struct request *r, unsigned i);
 /* A parameter of the query, decoded; NULL: it is not there. The first of several. */

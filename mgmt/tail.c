@@ -79,13 +79,14 @@ why_end(struct tail *t)
 {
 	const struct broker *b = t->r->m->broker;
 	const struct vhost *vh;
+	const char *ended;
 
 	if (tap_exchange(t->tap) == NULL && tap_queue(t->tap) == NULL)
 		return "what was watched is gone";
-	if (t->user->is_deleted)
-		return "the user is deleted";
-	if ((t->user->tags & TAGS) == 0)
+	if (!t->user->is_deleted && (t->user->tags & TAGS) == 0)
 		return "the user may not use the HTTP API any more";
+	if ((ended = request_login_ended(t->r)) != NULL)
+		return ended;
 	if (t->epoch == b->permission_epoch)
 		return NULL;
 	vh = vhost_find(b, span_str(t->vhost));

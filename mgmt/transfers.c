@@ -93,7 +93,8 @@ may_see(const struct request *r, const struct transfer *t)
 {
 	const struct vhost *vh = vhost_of(r->m->broker, t);
 
-	return (r->user->tags & TAG_ADMINISTRATOR) != 0 || (vh != NULL && permission_vhost(r->user, vh));
+	return (r->user->tags & TAG_ADMINISTRATOR) != 0 ||
+	       (vh != NULL && permission_vhost(r->user, vh));
 }
 
 static int
@@ -155,8 +156,7 @@ may_cancel(const struct request *r, const struct transfer *t)
 {
 	const struct vhost *vh = vhost_of(r->m->broker, t);
 
-	if ((r->user->tags & TAG_ADMINISTRATOR) != 0 ||
-	    span_eq(span_of(t->user.p, t->user.n), span_str(r->user->name)))
+	if ((r->user->tags & TAG_ADMINISTRATOR) != 0 || t->user_id == r->user->id)
 		return true;
 	return vh != NULL && permission_check_user(r->user, vh, PERM_CONFIGURE, "queue",
 	                         span_of(t->queue.p, t->queue.n)) == NULL;

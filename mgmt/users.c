@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/password.h"
@@ -11,7 +12,6 @@
 #include "broker/user.h"
 #include "mgmt/access_json.h"
 #include "mgmt/access_lists.h"
-#include "mgmt/base64.h"
 #include "mgmt/json_brief.h"
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/request.h"
@@ -71,21 +71,25 @@ set(struct request *r, const struct password *p)
 	struct user_spec spec = { .name = request_arg(r, 0), .password = p, .tag = tag };
 	struct user *old = named(r);
 	const struct error *e;
-	bool created;
+	bool created, opens;
 
 	if (!tags_of_json(json_object_get(r->body, "tags"), tag, &spec.tag_count)) {
 		reply_bad(r, "tags are neither a text nor a list of at most %d texts", TAGS_MAX);
 		return;
 	}
-	spec.loopback_only = old != NULL && old->loopback_only;
+	spec.loopback_only = user_stays_local(old, p);
+	opens = old != NULL && old->loopback_only && !spec.loopback_only;
 	e = user_set(r->m->broker, &spec, &created);
 	if (e != NULL) {
 		reply_refused(r, e);
 		return;
 	}
 	log_line(LOG_INFO, &(struct log_who){ .peer = r->peer.host, .user = r->user_name },
-	    "user '%.*s' is %s", SPAN_FMT(spec.name), created ? "made" : "changed");
+	    "user '%.*s' is %s%s", SPAN_FMT(spec.name), created ? "made" : "changed",
+	    opens ? ": it may log in from every address now" : "");
 	note_user(r, user_find(r->m->broker, spec.name), false);
+	if (opens)
+		reply_header_once(r, "X-Hermes-Note", "it may log in from every address now");
 	reply_done(r, created ? 201 : 204);
 }
 

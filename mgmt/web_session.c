@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bound.h"
 #include "base/bytes.h"
 #include "base/mac.h"
 #include "base/mem.h"
@@ -14,7 +15,8 @@
 #include "broker/user.h"
 
 struct web_session {
-	char *user;                 /* owned; NULL: free */
+	char *user; /* owned; NULL: free */
+	uint64_t id;
 	uint64_t user_id;           /* one of the same name that is made later is another */
 	uint8_t code[MAC_SIZE];     /* of the token */
 	uint8_t password[MAC_SIZE]; /* of what the account has as its password */
@@ -23,6 +25,7 @@ struct web_session {
 
 struct web_sessions {
 	const struct broker *broker; /* borrowed */
+	uint64_t begun;
 	struct web_session session[SESSIONS_MAX];
 };
 
@@ -86,10 +89,14 @@ web_session_begin(
 	struct web_session *one = &s->session[i];
 	char secret[RANDOM_NAME_SIZE];
 
+	if (one->user != NULL)
+		bound_reached(BOUND_web_sessions);
 	random_name(secret);
 	(void)snprintf(token, SESSION_TOKEN_SIZE, "%04u.%s", i, secret);
 	forget(one);
 	one->user = xstrdup(u->name);
+	/* its place, and which one there: found without a search */
+	one->id = ++s->begun * SESSIONS_MAX + i;
 	one->user_id = u->id;
 	one->used_ms = now_ms;
 	mac_compute(token, strlen(token), one->code);
@@ -130,6 +137,22 @@ web_session_user(struct web_sessions *s, const char *token, uint64_t now_ms)
 	}
 	one->used_ms = now_ms;
 	return u;
+}
+
+uint64_t
+web_session_id(struct web_sessions *s, const char *token)
+{
+	const struct web_session *one = find(s, token);
+
+	return one != NULL ? one->id : 0;
+}
+
+bool
+web_session_is_open(const struct web_sessions *s, uint64_t id, uint64_t now_ms)
+{
+	const struct web_session *one = &s->session[id % SESSIONS_MAX];
+
+	return one->user != NULL && one->id == id && now_ms <= one->used_ms + SESSION_IDLE_MS;
 }
 
 void

@@ -25,6 +25,10 @@ void web_session_begin(struct web_sessions *s, const struct user *u, uint64_t no
 /* The user that the token stands for; NULL: it stands for nobody, or no longer, or the user is another one meanwhile or has
  * another password. */
 struct user *web_session_user(struct web_sessions *s, const char *token, uint64_t now_ms);
+/* Which login it is, for answers that go on: 0 where the token stands for nobody. */
+uint64_t web_session_id(struct web_sessions *s, const char *token);
+/* Has this one not ended? Looking at it does not keep it. */
+bool web_session_is_open(const struct web_sessions *s, uint64_t id, uint64_t now_ms);
 void web_session_end(struct web_sessions *s, const char *token);
 
 #endif

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "base/suggest.h"
@@ -17,7 +18,6 @@
 #include "broker/permission.h"
 #include "broker/table.h"
 #include "broker/tags.h"
-#include "mgmt/base64.h"
 
 enum { ITEMS_MAX = 100000, TEXT_MAX = 255, TEXTS_MAX = 1024 };
 

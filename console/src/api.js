@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The HTTP API of the node: all that the console knows and does goes through here.
 
+import { t } from './i18n/index.js';
+
 /** What the node refused, or that it could not be reached (status 0). `reason` is for people; body: all that was said, if it was JSON. */
 export class ApiError extends Error {
 	constructor(status, reason, body) {
@@ -43,6 +45,18 @@ export function query(params) {
 	return pairs.length ? '?' + new URLSearchParams(pairs.map(([k, v]) => [k, String(v)])) : '';
 }
 
+/* A node that takes a question and says nothing is not there either. */
+const PATIENCE = 30000; // milliseconds
+
+function within(signal) {
+	const control = new AbortController(), timer = setTimeout(() => control.abort(), PATIENCE);
+	const stop = () => control.abort();
+	signal?.addEventListener('abort', stop);
+	if (signal?.aborted)
+		stop();
+	return { signal: control.signal, done: () => { clearTimeout(timer); signal?.removeEventListener('abort', stop); } };
+}
+
 async function refusal(response) {
 	try {
 		const said = await response.json();
@@ -54,22 +68,42 @@ async function refusal(response) {
 
 async function ask(method, where, { body, signal, headers } = {}) {
 	let response;
+	const limit = method === 'GET' ? within(signal) : null; // what changes something may take long
 	try {
-		response = await fetch('api/' + where, { method, signal, credentials: 'same-origin', headers: { accept: 'application/json', ...headers },
-			body });
+		response = await fetch('api/' + where, { method, signal: limit ? limit.signal : signal, credentials: 'same-origin',
+			headers: { accept: 'application/json', ...headers }, body });
 	} catch (e) {
-		if (e.name === 'AbortError')
+		if (signal?.aborted)
 			throw e;
 		setReachable(false);
-		throw new ApiError(0, 'the node does not answer');
+		throw new ApiError(0, t('unreachable'));
+	} finally {
+		limit?.done();
 	}
 	setReachable(true);
 	if (response.ok)
 		return response;
 	const error = await refusal(response);
-	if (response.status === 401 && where !== 'login' && /login/i.test(error.reason))
+	/* What the login's rights do not allow has another reason, which is said. */
+	if (response.status === 401 && where !== 'login' && (!error.body || /^login failed/i.test(error.reason)))
 		tell({ expired: true });
 	throw error;
+}
+
+const early = new Map();
+
+/** Asks for it now: the first get() of the same gets the answer, within the next seconds. */
+export function ahead(where) {
+	const answer = get(where);
+	answer.catch(() => {});
+	early.set(where, answer);
+	setTimeout(() => early.delete(where), 3000);
+}
+
+function taken(where) {
+	const answer = early.get(where);
+	early.delete(where);
+	return answer;
 }
 
 async function json(response) {
@@ -79,7 +113,7 @@ async function json(response) {
 
 const jsonHeaders = { 'content-type': 'application/json' };
 
-export const get = async (where, options) => json(await ask('GET', where, options));
+export const get = async (where, options) => taken(where) ?? json(await ask('GET', where, options));
 export const put = async (where, body = {}) => json(await ask('PUT', where, { body: JSON.stringify(body), headers: jsonHeaders }));
 export const post = async (where, body = {}) => json(await ask('POST', where, { body: JSON.stringify(body), headers: jsonHeaders }));
 export const del = async (where) => json(await ask('DELETE', where));

@@ -5,7 +5,8 @@ import { useContext } from 'preact/hooks';
 
 export const Session = createContext(null);
 
-/** { name, tags, vhosts, has(tag), isAdministrator, mayMonitor, maySetPolicies, defaultPassword, reload() } */
+/** { name, tags, vhosts, has(tag), isAdministrator, mayMonitor, maySetPolicies, defaultPassword, isLocal (logs in
+ * from the machine of the node only), reload() } */
 export const useSession = () => useContext(Session);
 
 /** reload: asks for both anew, after something was done that changes them. */
@@ -21,6 +22,7 @@ export function makeSession(who, vhosts, reload) {
 		mayMonitor: has('administrator') || has('monitoring'),
 		maySetPolicies: has('administrator') || has('policymaker'),
 		defaultPassword: who.default_password === true,
+		isLocal: who.loopback_only === true,
 		reload,
 	};
 }

@@ -8,7 +8,11 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/base64.h"
 #include "base/log.h"
+
+enum { RANDOM_NAME_BYTES = 16 };
+_Static_assert(BASE64URL_SIZE(RANDOM_NAME_BYTES) == RANDOM_NAME_SIZE, "of its name");
 
 void
 random_bytes(void *p, size_t n)
@@ -33,18 +37,8 @@ random_bytes(void *p, size_t n)
 void
 random_name(char out[RANDOM_NAME_SIZE])
 {
-	static const char digits[] =
-	    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-	uint8_t raw[16];
-	uint32_t bits = 0, n_bits = 0;
-	size_t n = 0;
+	uint8_t raw[RANDOM_NAME_BYTES];
 
 	random_bytes(raw, sizeof raw);
-	for (size_t i = 0; i < sizeof raw; i++) {
-		bits = bits << 8 | raw[i];
-		for (n_bits += 8; n_bits >= 6; n_bits -= 6)
-			out[n++] = digits[bits >> (n_bits - 6) & 63];
-	}
-	out[n++] = digits[bits << (6 - n_bits) & 63];
-	out[n] = '\0';
+	base64url_encode(raw, sizeof raw, out);
 }

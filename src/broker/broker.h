@@ -57,10 +57,12 @@ struct broker {
 	struct wheel *wheel;		/* borrowed: the loop's */
 	uint64_t now_ms;		/* written by the node once a turn */
 	uint32_t tracing;		/* vhosts that are traced, and the log, if messages are followed there (trace.h) */
+	uint32_t watched;		/* the same, and taps on exchanges (tap.h): all that a publish has to ask for */
 	uint64_t next_id;		/* of queues, exchanges, clients: rising, never reused */
 	uint64_t permission_epoch;	/* rises when anybody's rights change: remembered answers are void */
 	struct vhost *vhosts;		/* owned, uthash by name */
 	struct vhost_list gone_vhosts;	/* owned: deleted, not empty yet */
+	struct vhost *own;		/* owned: vhost_own(); NULL: nobody asked for it */
 	struct user *users;		/* owned, uthash by name; deleted ones live while others keep them */
 	struct user_list gone_users;	/* of deleted ones, those that have rights left: a reference each */
 	struct parameter *parameters;	/* owned: global ones, uthash */
@@ -81,6 +83,9 @@ struct broker {
 	struct dead_list dead_waiting;	/* queues whose first one was not taken, or not now: tried again later */
 	uint64_t letter_bytes, kept_bytes;	/* of those that stats.dead_letters and dead_letters_kept count, in memory */
 	uint64_t letters_eased;		/* rises when some queue that made more than can be sent has few again */
+	uint32_t letter_lists;		/* letter_target.c's */
+	uint32_t firsts;		/* read for queue_fetch_first() in the second that began at firsts_ms */
+	uint64_t firsts_ms;
 	bool letters_late;		/* what was published went to such a queue: who did it clears it */
 	uint32_t refusing;		/* queues that refuse what comes when they are full */
 	uint32_t ended;			/* steps of ends of sessions and clients since then, see BROKER_END_MAX */
@@ -123,7 +128,7 @@ struct broker {
 	const struct log_who *actor;	/* borrowed: for whom something is done at this moment; NULL: nobody, it is the broker's own doing */
 	bool told_memory, told_disk;	/* alarms, as events have them */
 	bool is_followed;		/* trace_follow() */
-	bool is_silent;			/* what ends now is no event */
+	bool is_silent;			/* what is made or ends now is no event */
 	struct notices notices;		/* what the broker has to say (notice.h) */
 	struct message_stats no_stats;	/* what belongs to no vhost is counted here, and nobody looks */
 	struct queue_depth no_depth;

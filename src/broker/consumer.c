@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/bound.h"
 #include "base/config.h"
 #include "base/mem.h"
 #include "broker/client.h"
@@ -32,11 +33,14 @@ check_consume(const struct session *s, const struct queue *q, const struct consu
 	                                         (q->consumer_count > 0 || q->set.single_active)))
 		return error_make(E_ACCESS_REFUSED, "queue '%.*s' in vhost '%s' in exclusive use",
 		    (int)q->name_len, q->name, q->vhost->name);
-	if (cfg->consumers != 0 && s->broker->stats.consumers >= cfg->consumers)
+	if (cfg->consumers != 0 && s->broker->stats.consumers >= cfg->consumers &&
+	    !vhost_is_own(q->vhost)) {
+		bound_reached(BOUND_consumers);
 		return error_make(E_PRECONDITION_FAILED,
 		    "cannot consume from queue '%.*s' in vhost '%s': the limit limits.consumers "
 		    "(%u) is reached",
 		    (int)q->name_len, q->name, q->vhost->name, cfg->consumers);
+	}
 	return memory_check_topology(&s->broker->memory, "consume from queue",
 	    span_of(q->name, q->name_len), q->vhost->name);
 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bound.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "broker/death.h"
@@ -227,6 +228,7 @@ send_routed(struct dead_letters *d, const struct entry *e, struct exchange *x, s
 	targets = to.count + to.delays;
 	msg_set_spread(m, spread_of(e, targets));
 	if (targets > 1 && msg_spread(m) > SPREAD_MAX) {
+		bound_reached(BOUND_letter_copies);
 		msg_unref(&m);
 		done = lose(d, e, true, "one message has become too many dead letters");
 	} else if (d->keeps && !q->is_deleted &&

@@ -140,6 +140,7 @@ read_first(struct span table, struct death_history *out)
 	out->first.reason = text_of(table, "reason");
 	out->first.exchange = text_of(table, "exchange");
 	out->first.time_s = number_of(table, "time");
+	out->first.expiration = text_of(table, "original-expiration");
 	out->first.keys = span_of(NULL, 0);
 	if (table_find(table, "routing-keys", &f) && f.kind == 'A')
 		out->first.keys = f.bytes;

@@ -36,6 +36,7 @@ struct death_history {
 	struct {
 		struct span queue, reason, exchange;
 		struct span keys;	/* content of an array */
+		struct span expiration;	/* that it had, and lost then */
 		uint64_t time_s;
 	} first;
 };

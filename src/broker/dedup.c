@@ -374,7 +374,8 @@ dedup_filter(
 	assert(r->count + r->delays > 0);
 	all->m = NULL;
 	all->wait = (struct store_wait){ 0 };
-	all->exchange = source != PUBLISH_DELAYED ? exchange_of(b, m, r) : NULL;
+	all->exchange =
+	    source != PUBLISH_DELAYED && source != PUBLISH_PLACED ? exchange_of(b, m, r) : NULL;
 	if (all->exchange == NULL && !has_dedup(r))
 		return r;
 	if (!key_of(b, m, all->key.hash))
@@ -382,6 +383,8 @@ dedup_filter(
 	all->m = m;
 	all->key.at_ms = b->now_ms > 0 ? b->now_ms : 1;
 	all->delays = r->delays;
+	if (source == PUBLISH_MOVED || source == PUBLISH_PLACED)
+		return r;
 	deaths = letter_headers(m, source);
 	if (all->exchange != NULL && !death_came_by(deaths, msg_exchange(m)) &&
 	    is_duplicate(b, all->exchange))

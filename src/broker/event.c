@@ -70,8 +70,8 @@ say(const struct broker *b, enum kind kind, struct span name, const char *vhost)
 static bool
 begin(struct event *e, struct broker *b, enum kind kind, struct span name, const char *vhost)
 {
-	if (b->is_silent)
-		return false;
+	if (b->is_silent || (vhost != NULL && *vhost == '\0'))
+		return false; /* the node stops, or it is within the broker's own vhost */
 	say(b, kind, name, vhost);
 	if (b->events == NULL || b->events->binding_count == 0)
 		return false;

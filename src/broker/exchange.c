@@ -106,6 +106,8 @@ create(struct vhost *vh, const struct exchange_spec *spec, enum exchange_type ty
 	LIST_INIT(&x->bindings);
 	LIST_INIT(&x->inbound);
 	series_init(&vh->broker->series, &x->series, SERIES_EXCHANGE, vh->broker->now_ms);
+	if (vhost_is_own(vh))
+		series_hide(&vh->broker->series, &x->series);
 	HASH_ADD_KEYPTR(hh, vh->exchanges, x->name, x->name_len, x);
 	vh->broker->stats.exchanges++;
 	/* Routes of those that name it as their alternate change by its coming. */

@@ -45,7 +45,7 @@ struct exchange {
 	 * depends on it, so further changes cost nothing, however much leads to it. */
 	bool observed;
 	struct exchange_stats stats;		/* beside the generation, which every publish looks at */
-	bool is_tapped;				/* somebody watches it (tap.h); every publish looks here, too */
+	bool is_tapped;				/* somebody watches it (tap.h) */
 	bool is_deleted, is_unbound;		/* is_unbound: on vhost->unbound */
 	struct binding_list bindings;		/* out of it: owned */
 	uint32_t binding_count;
@@ -55,6 +55,7 @@ struct exchange {
 	void *index;				/* owned by the type: direct's keys, topic's trie, weights; NULL for the others */
 	struct delay *delay;			/* owned: what waits; NULL unless the type is x-delayed-message */
 	uint64_t mark;				/* route.c: visited */
+	uint32_t letter_mark, letter_key_mark, letter_key_hash;	/* letter_target.c's */
 	struct exchange *unbound_next;		/* vhost->unbound */
 	struct exchange *changed_next;		/* exchange_changed's work */
 	LIST_ENTRY(exchange) alternate_link;	/* those that name the same alternate */

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 
+#include "base/bound.h"
 #include "broker/event.h"
 #include "broker/persist_access.h"
 #include "broker/queue.h"
@@ -84,10 +85,14 @@ user_limit_clear(struct user *u, enum user_limit which)
 	}
 }
 
+/* Then something is refused. */
 static inline bool
-is_reached(const struct limit *l, uint64_t have)
+is_reached(const struct limit *l, uint64_t have, enum bound bound)
 {
-	return unlikely(l->is_set) && l->value >= 0 && have >= (uint64_t)l->value;
+	if (likely(!l->is_set) || l->value < 0 || have < (uint64_t)l->value)
+		return false;
+	bound_reached(bound);
+	return true;
 }
 
 static bool
@@ -116,13 +121,13 @@ limits_check_connection(const struct vhost *vh, const struct user *u)
 {
 	const struct limit *l = &vh->limit[VHOST_MAX_CONNECTIONS];
 
-	if (is_reached(l, vh->connections))
+	if (is_reached(l, vh->connections, BOUND_of_vhost))
 		return error_make(E_NOT_ALLOWED,
 		    "access to vhost '%s' refused for user '%s': connection limit (%" PRId64
 		    ") is reached",
 		    vh->name, u->name, l->value);
 	l = &u->limit[USER_MAX_CONNECTIONS];
-	if (is_reached(l, u->connections))
+	if (is_reached(l, u->connections, BOUND_of_user))
 		return error_make(E_NOT_ALLOWED,
 		    "connection refused for user '%s': user connection limit (%" PRId64
 		    ") is reached",
@@ -135,7 +140,7 @@ limits_check_channel(const struct user *u)
 {
 	const struct limit *l = &u->limit[USER_MAX_CHANNELS];
 
-	if (!is_reached(l, u->channels))
+	if (!is_reached(l, u->channels, BOUND_of_user))
 		return NULL;
 	return error_make(E_NOT_ALLOWED,
 	    "number of channels opened for user '%s' has reached the maximum allowed user limit of "
@@ -148,7 +153,7 @@ limits_check_queue(const struct vhost *vh, struct span name)
 {
 	const struct limit *l = &vh->limit[VHOST_MAX_QUEUES];
 
-	if (!is_reached(l, vh->queues_by_name.count))
+	if (!is_reached(l, vh->queues_by_name.count, BOUND_of_vhost))
 		return NULL;
 	return error_make(E_PRECONDITION_FAILED,
 	    "cannot declare queue '%.*s': queue limit in vhost '%s' (%" PRId64 ") is reached",

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bound.h"
 #include "base/log.h"
 #include "base/mac.h"
 #include "base/mem.h"
@@ -55,8 +56,8 @@ struct login {
 const char login_too_many[] = "too many failed logins";
 const char login_too_busy[] = "too many passwords wait to be looked at";
 const char login_loopback_only[] =
-    "this user may log in from a loopback address only; default_user in the settings, or "
-    "HERMES_DEFAULT_USER and HERMES_DEFAULT_PASS, make one for other addresses";
+    "this user may log in from this machine only: give it another password there ('hermes user "
+    "passwd'), or use another account";
 
 /* Logins that were wrong, at a place that follows from the code itself. */
 static uint8_t wrong[WRONG_ONES][MAC_SIZE];
@@ -270,6 +271,7 @@ login_begin(struct broker *b, const struct credentials *c, login_done_fn *done, 
 		return found;
 	if (fails_too_often(b, s)) {
 		*why = login_too_many;
+		bound_reached(BOUND_failed_logins);
 		b->stats.login_failures++;
 		return NULL;
 	}

@@ -104,9 +104,8 @@ fill(struct msg *m, const struct notice_spec *spec, struct span exchange, struct
 	assert(p == m->wire + m->meta_len);
 }
 
-/* NULL: no memory. */
-static struct msg *
-make(const struct notice_spec *spec)
+struct msg *
+notice_message(const struct notice_spec *spec)
 {
 	struct span exchange = span_str(spec->exchange), key = spec->key;
 	uint16_t names;
@@ -148,7 +147,7 @@ notice_send(struct vhost *vh, const struct notice_spec *spec)
 		drop(b, spec->exchange, "too many wait");
 		return;
 	}
-	m = make(spec);
+	m = notice_message(spec);
 	if (m == NULL) {
 		drop(b, spec->exchange, "no memory");
 		return;

@@ -35,6 +35,9 @@ struct notice_spec {
 	uint64_t time_s;	/* 0: none, and it is transient; else a persistent message with this timestamp */
 };
 
+/* The message alone, with one reference; NULL: no memory. */
+struct msg *notice_message(const struct notice_spec *spec);
+
 void notices_init(struct broker *b);
 void notice_send(struct vhost *vh, const struct notice_spec *spec);
 bool notices_run(struct broker *b);		/* for broker.c. True: there are more */

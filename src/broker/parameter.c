@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bound.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "broker/broker.h"
@@ -118,9 +119,11 @@ parameter_set(struct broker *b, struct vhost *vh, struct span component, struct 
 	struct parameter *p;
 	bool is_new = e == NULL && parameter_find(b, vh, component, name) == NULL;
 
-	if (is_new && HASH_COUNT(*table(b, vh)) >= PARAMETERS_MAX)
+	if (is_new && HASH_COUNT(*table(b, vh)) >= PARAMETERS_MAX) {
+		bound_reached(BOUND_parameters);
 		e = error_make(E_PRECONDITION_FAILED,
 		    "there are %d parameters, more are not allowed", PARAMETERS_MAX);
+	}
 	if (e == NULL)
 		e = memory_check_topology(
 		    &b->memory, "set parameter", name, vh != NULL ? vh->name : NULL);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/bound.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -118,5 +119,8 @@ pattern_match(const struct pattern *p, struct span subject, uint32_t most, uint3
 	*took = steps.took;
 	if (rc >= 0)
 		return PATTERN_YES;
-	return rc == PCRE2_ERROR_NOMATCH ? PATTERN_NO : PATTERN_TOO_LONG;
+	if (rc == PCRE2_ERROR_NOMATCH)
+		return PATTERN_NO;
+	bound_reached(BOUND_pattern_steps);
+	return PATTERN_TOO_LONG;
 }

@@ -32,6 +32,8 @@ vhost_of(struct broker *b, struct span state, uint64_t id)
 
 	if (!definition_name(state, DEF_VHOST, &name))
 		return NULL;
+	if (name.n == 0)
+		return vhost_own(b);
 	vh = vhost_of_object(b, name, id);
 	if (vh != NULL || vhost_find(b, name) != NULL)
 		return vh;
@@ -205,6 +207,7 @@ persist_link(struct broker *b)
 	persist_link_kind(b, OBJECT_QUEUE, "queue", link_queue);
 	persist_link_kind(b, OBJECT_BINDING, "binding", link_binding);
 	store_linked(b->store);
+	vhost_empty_own(b);
 	while (policies_run(b))
 		continue;
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bound.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "broker/broker.h"
@@ -258,9 +259,11 @@ check_bounds(const struct vhost *vh, enum policy_kind kind, const struct policy_
 		    "the definition of policy '%.*s' has more than %d bytes", SPAN_FMT(spec->name),
 		    POLICY_DEFINITION_MAX);
 	if (HASH_COUNT(vh->policies[kind]) >= POLICIES_MAX &&
-	    policy_find(vh, kind, spec->name) == NULL)
+	    policy_find(vh, kind, spec->name) == NULL) {
+		bound_reached(BOUND_policies);
 		return error_make(E_PRECONDITION_FAILED,
 		    "vhost '%s' has %d policies, more are not allowed", vh->name, POLICIES_MAX);
+	}
 	return memory_check_topology(&vh->broker->memory, "set policy", spec->name, vh->name);
 }
 

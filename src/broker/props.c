@@ -220,29 +220,60 @@ put(uint8_t *to, size_t at, const uint8_t *p, size_t n)
 	return at + n;
 }
 
-size_t
-props_write_letter(struct span raw, const struct props *p, struct span headers, uint8_t *to)
+/* The same of the expiration, behind the header table, which ends at `at`. */
+static size_t
+expiration_offset(struct span raw, uint16_t flags, size_t at)
 {
-	uint16_t flags = (p->flags | PROP_HEADERS) & (uint16_t)~PROP_EXPIRATION;
+	if (flags & PROP_DELIVERY_MODE)
+		at++;
+	if (flags & PROP_PRIORITY)
+		at++;
+	if (flags & PROP_CORRELATION_ID)
+		at += 1u + raw.p[at];
+	if (flags & PROP_REPLY_TO)
+		at += 1u + raw.p[at];
+	return at;
+}
+
+size_t
+props_write_as(struct span raw, const struct props *p, struct span headers, struct span expiration,
+    uint8_t *to)
+{
+	uint16_t flags = p->flags & (uint16_t) ~(PROP_HEADERS | PROP_EXPIRATION);
 	size_t at = headers_offset(raw, p->flags), n, end;
 	uint8_t length[4];
 
-	assert(headers.n <= UINT32_MAX);
+	assert(headers.n <= UINT32_MAX && expiration.n <= UINT8_MAX);
 	n = put(to, 0, raw.p, at);
-	put_be32(length, (uint32_t)headers.n);
-	n = put(to, n, length, 4);
-	n = put(to, n, headers.p, headers.n);
+	if (headers.p != NULL) {
+		flags |= PROP_HEADERS;
+		put_be32(length, (uint32_t)headers.n);
+		n = put(to, n, length, 4);
+		n = put(to, n, headers.p, headers.n);
+	}
 	if (p->flags & PROP_HEADERS)
 		at += 4 + p->headers.n;
-	if (p->flags & PROP_EXPIRATION) {
-		end = offset_before(raw, p->expiration, 1);
-		n = put(to, n, raw.p + at, end - at);
-		at = end + 1 + p->expiration.n;
+	end = expiration_offset(raw, p->flags, at);
+	n = put(to, n, raw.p + at, end - at);
+	if (expiration.p != NULL) {
+		flags |= PROP_EXPIRATION;
+		length[0] = (uint8_t)expiration.n;
+		n = put(to, n, length, 1);
+		n = put(to, n, expiration.p, expiration.n);
 	}
+	at = end;
+	if (p->flags & PROP_EXPIRATION)
+		at += 1 + p->expiration.n;
 	n = put(to, n, raw.p + at, raw.n - at);
 	if (to != NULL)
 		put_be16(to, flags);
 	return n;
+}
+
+size_t
+props_write_letter(struct span raw, const struct props *p, struct span headers, uint8_t *to)
+{
+	return props_write_as(raw, p, headers, span_of(NULL, 0), to);
 }
 
 int

@@ -44,6 +44,9 @@ int props_rewrite(struct span raw, const struct props *p, const struct span *hea
  * is not NULL, and returns its length. */
 size_t props_write_letter(struct span raw, const struct props *p, struct span headers, uint8_t *to);
 
+/* The list with these headers and this expiration in place of its own, if any; p NULL: without them. */
+size_t props_write_as(struct span raw, const struct props *p, struct span headers, struct span expiration, uint8_t *to);
+
 /* Per-message TTL: digits, with a sign before them if one likes, 0 to 315,360,000,000 (ten years: RabbitMQ's bound).
  * 0 or -EINVAL; the refusal's text is the caller's. */
 int props_expiration(struct span text, uint64_t *ms) MUSTUSE;

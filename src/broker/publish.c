@@ -66,6 +66,13 @@ memo_set(struct publish_memo *memo, const struct session *s, const struct msg *m
 	memcpy(memo->names, m->wire, m->names_len);
 }
 
+static void
+memo_forget(struct publish_memo *memo, struct exchange *x)
+{
+	memo->exchange = x;
+	memo->names_len = 0;
+}
+
 static COLD const struct error *
 find_exchange(struct session *s, struct span name, struct exchange **out)
 {
@@ -200,11 +207,34 @@ publish_route(struct session *s, struct publish_memo *memo, const struct msg *m,
 			return delay_refuse(pr->headers);
 		if (!pr->has_cc)
 			memo_set(memo, s, m, x, r);
+		else if (memo->exchange != x)
+			memo_forget(memo, x);
+		if (s->published.exchange != x->id)
+			published_to(s, x);
 	}
-	memo->named = x;
 	*route = r;
 	*due_ms = due;
 	return NULL;
+}
+
+void
+publish_show(
+    const struct session *s, struct exchange *x, struct msg *m, const struct route *to, bool now)
+{
+	if (s->broker->tracing > 0)
+		trace_publish(s, m, to);
+	if (now && x->is_tapped)
+		tap_publish(x, m);
+}
+
+void
+publish_late(struct session *s, struct exchange *x, const struct msg *m, uint32_t copies)
+{
+	if (s->published.exchange != x->id)
+		published_to(s, x);
+	publish_count(s, x, copies);
+	if (unlikely(x->is_tapped))
+		tap_publish(x, m);
 }
 
 /* To the exchanges that keep it for a while. Of several records the last one counts: they are in order. */
@@ -224,6 +254,19 @@ keep(struct msg *m, const struct route *route, struct store_wait *wait)
 }
 
 static inline void
+put(struct msg *m, struct queue *const *queue, uint32_t n, uint64_t due_ms)
+{
+	/* All references at once: the first queue may use its own up. */
+	m->refs += n - 1;
+	while (unlikely(n > 1)) {
+		__builtin_prefetch(queue[1]);
+		queue_publish(*queue++, m, due_ms);
+		n--;
+	}
+	queue_publish(*queue, m, due_ms);
+}
+
+static void
 give(struct broker *b, struct msg *m, struct queue *const *queue, uint32_t n, uint64_t due_ms,
     struct store_wait *wait)
 {
@@ -233,13 +276,7 @@ give(struct broker *b, struct msg *m, struct queue *const *queue, uint32_t n, ui
 		dedup_settle(b, m, queue, n, wait);
 	if (unlikely(b->tap.queues > 0))
 		tap_enter(b, m, queue, n);
-	/* All references at once: the first queue may use its own up. */
-	m->refs += n - 1;
-	for (uint32_t i = 0; i < n; i++) {
-		if (i + 1 < n)
-			__builtin_prefetch(queue[i + 1]);
-		queue_publish(queue[i], m, due_ms);
-	}
+	put(m, queue, n, due_ms);
 }
 
 static void
@@ -280,8 +317,29 @@ give_where_room_is(struct broker *b, struct msg *m, struct queue *const *queue, 
 	return chosen < n ? PUBLISH_REFUSED : PUBLISH_ROUTED;
 }
 
+/* Is there nothing to do but to give it to queues? They are asked for all at once. */
+static inline bool
+is_plain(const struct broker *b, const struct route *route)
+{
+	return route->count > 0 &&
+	       ((uintptr_t)b->dedup | b->refusing | b->tap.queues | route->delays) == 0;
+}
+
+static inline void
+give_plain(struct broker *b, struct msg *m, const struct route *route, uint64_t due_ms,
+    struct store_wait *wait)
+{
+	struct queue *const *queue = route->queue;
+
+	m->arrived_ms = b->now_ms;
+	b->work += route->count + 1;
+	if (b->store != NULL)
+		persist_message(b, m, queue, route->count, wait);
+	put(m, queue, route->count, due_ms);
+}
+
 /* Takes over the reference. */
-static inline enum publish_outcome
+static NOINLINE enum publish_outcome
 to_route(struct broker *b, struct msg *m, const struct route *route, uint64_t due_ms,
     struct store_wait *wait, enum publish_source source)
 {
@@ -320,26 +378,20 @@ to_route(struct broker *b, struct msg *m, const struct route *route, uint64_t du
 	return outcome;
 }
 
-/* Small ones are what is left. */
-static void __attribute__((noinline)) count_size(struct broker *b, uint64_t size)
-{
-	b->sizes.count[histogram_place(histogram_sizes, size)]++;
-}
-
 enum publish_outcome
 publish_deliver(struct broker *b, struct msg *m, const struct route *route, uint64_t due_ms,
     struct store_wait *wait)
 {
-	struct store_wait nothing;
-
-	if (wait == NULL)
-		wait = &nothing;
 	*wait = (struct store_wait){ 0 };
 	b->stats.publish++;
 	b->stats.publish_in += m->body_size;
 	b->stats.routed += route->count;
-	if (m->body_size > histogram_sizes[0])
-		count_size(b, m->body_size);
+	if (m->body_size > HISTOGRAM_SMALL) /* the others are what is left */
+		b->sizes.count[histogram_size_place(m->body_size)]++;
+	if (likely(is_plain(b, route))) {
+		give_plain(b, m, route, due_ms, wait);
+		return PUBLISH_ROUTED;
+	}
 	return to_route(b, m, route, due_ms, wait, PUBLISH_CLIENT);
 }
 

@@ -12,7 +12,6 @@
 #include "broker/publish.h"
 #include "broker/session.h"
 #include "broker/table.h"
-#include "broker/trace.h"
 
 struct publisher {
 	struct session session;
@@ -96,9 +95,9 @@ hand_on(struct publisher *p, struct msg *m, const struct route *route, uint64_t 
 	enum publish_outcome outcome;
 	struct store_wait wait;
 
-	if (unlikely(p->session.broker->tracing > 0))
-		trace_publish(&p->session, m, route);
-	publish_count(&p->session, p->memo.named, m, route->count);
+	if (unlikely(p->session.broker->watched > 0))
+		publish_show(&p->session, p->memo.exchange, m, route, true);
+	publish_count(&p->session, p->memo.exchange, route->count);
 	if (!routed) {
 		SESSION_COUNT(&p->session, return_unroutable, 1);
 		p->session.broker->stats.return_unroutable++;

@@ -51,6 +51,7 @@ struct queue {
 	bool refuses;				/* what comes while it is full */
 	bool is_untidy;				/* on broker->untidy */
 	bool is_paused;				/* nobody gets anything: queue_pause() */
+	uint32_t letter_mark;			/* letter_target.c's */
 	struct client *owner;			/* borrowed: exclusive to it; NULL otherwise */
 	struct table *arguments;		/* owned, may be NULL */
 	struct policy *policy[POLICY_KINDS];	/* counted references; NULL: none applies */
@@ -135,6 +136,8 @@ void queue_returned_done(struct queue *q);	/* consumers may take them */
 bool queue_pop(struct queue *q, struct entry *out);
 /* The next one, if it is in memory; NULL: there is none. Borrowed. */
 const struct msg *queue_first(struct queue *q);
+/* If it lies on disk: it is read, so that a later turn has it. So many a second: false, there is no room for this one. */
+bool queue_fetch_first(struct queue *q);
 /* Its head has expired, and no more is made of it before the dead letters that wait are fewer: they make it go on.
  * Consumers of a queue that keeps them, perhaps for ever, wait with dead_letters_full() only. */
 bool queue_waits_for_letters(struct queue *q);

@@ -12,6 +12,7 @@
  * that may deliver; strand_load_done() puts it there. */
 #include <assert.h>
 
+#include "base/bound.h"
 #include "base/log.h"
 #include "broker/queue_priv.h"
 #include "broker/quorum.h"
@@ -21,7 +22,9 @@ enum {
 	READ_BYTES = 1 << 20,
 	READ_BYTES_EACH = 128 << 10, /* of a priority */
 	TEND_LOOK = 64,              /* queues looked at a second, and read for */
-	TEND_READ = 8
+	TEND_READ = 8,
+	FIRSTS = 256, /* read a second for those who look at queues */
+	FIRSTS_MS = 1000
 };
 
 static inline uint64_t
@@ -410,6 +413,28 @@ queues_tend(struct broker *b)
 		if (s == last)
 			break;
 	}
+}
+
+bool
+queue_fetch_first(struct queue *q)
+{
+	struct broker *b = q->broker;
+	struct strand *s = queue_turn(q);
+
+	if (strand_has_head(s) || strand_unread(s) == 0 || s->lane == NULL ||
+	    lane_is_reading(s->lane))
+		return true;
+	if (b->now_ms >= b->firsts_ms + FIRSTS_MS) {
+		b->firsts_ms = b->now_ms;
+		b->firsts = 0;
+	}
+	if (b->firsts == FIRSTS) {
+		bound_reached(BOUND_letter_looks);
+		return false;
+	}
+	b->firsts++;
+	lane_read(s->lane, 1);
+	return true;
 }
 
 /* ---- the start ---- */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bound.h"
 #include "base/config.h"
 #include "base/mem.h"
 #include "base/random.h"
@@ -153,6 +154,8 @@ make(struct vhost *vh, const struct queue_spec *spec, struct client *client, uin
 	    q->durable, false);
 	q->depth = &vh->depth;
 	series_init(&b->series, &q->series, SERIES_QUEUE, b->now_ms);
+	if (vhost_is_own(vh))
+		series_hide(&b->series, &q->series);
 	TAILQ_INSERT_TAIL(&vh->queues, q, vhost_link);
 	buckets_add(&vh->queues_by_name, &q->by_name, hash_span(spec->name));
 	buckets_add(&vh->queues_by_id, &q->by_id, hash_mix(id));
@@ -206,11 +209,13 @@ check_new(const struct vhost *vh, const struct queue_spec *spec, const struct cl
 		e = memory_check_topology(&b->memory, "declare queue", spec->name, vh->name);
 	if (e != NULL)
 		return e;
-	if (b->cfg->queues != 0 && b->stats.queues >= b->cfg->queues)
+	if (b->cfg->queues != 0 && b->stats.queues >= b->cfg->queues && !vhost_is_own(vh)) {
+		bound_reached(BOUND_queues);
 		return error_make(E_PRECONDITION_FAILED,
 		    "cannot declare queue '%.*s' in vhost '%s': the limit limits.queues (%u) is "
 		    "reached",
 		    SPAN_FMT(spec->name), vh->name, b->cfg->queues);
+	}
 	return queue_check_arguments(vh, spec);
 }
 

@@ -22,17 +22,29 @@ add_strand(const struct strand *s, struct queue_sums *out)
 	out->persistent_bytes += bytes;
 }
 
+/* The next one to be delivered; NULL: it is not in memory, or there is none. */
+static const struct msg *
+next_message(const struct strand *s)
+{
+	const struct entry_block *b = s->returned;
+
+	if (b != NULL && b->head != b->tail) /* where some are not in order yet: one of them */
+		return b->e[s->is_fifo ? b->head : b->tail - 1].m;
+	b = s->head;
+	return b != NULL && b->head != b->tail ? b->e[b->head].m : NULL;
+}
+
 /* Of the queue's own strand: where it has priorities, that is what has the least. */
 static void
 look_at_head(const struct queue *q, struct queue_sums *out)
 {
-	const struct strand *s = &q->strand;
+	const struct msg *m = q->priorities == NULL ? next_message(&q->strand) : NULL;
 	struct span at;
 
-	if (q->priorities != NULL || s->head == NULL || s->returned != NULL ||
-	    s->head->head == s->head->tail)
+	if (m == NULL)
 		return;
-	if (props_find(msg_props(s->head->e[s->head->head].m), PROP_TIMESTAMP, &at) && at.n == 8) {
+	out->head_arrived_ms = m->arrived_ms;
+	if (props_find(msg_props(m), PROP_TIMESTAMP, &at) && at.n == 8) {
 		out->has_head_time = true;
 		out->head_time = get_be64(at.p);
 	}

@@ -15,6 +15,7 @@ struct queue_sums {
 	uint64_t memory;			/* bytes that the queue takes, messages included */
 	bool has_head_time;
 	uint64_t head_time;			/* the timestamp property of the next message, where that is in memory */
+	uint64_t head_arrived_ms;		/* when that message came, since 1970; 0: there is none, or not in memory */
 };
 
 void queue_sum(const struct queue *q, struct queue_sums *out);

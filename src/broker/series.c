@@ -358,8 +358,17 @@ series_is_old(struct series *s)
 }
 
 void
+series_hide(struct series_list *l, struct series *s)
+{
+	series_fini(l, s);
+	s->place = 0;
+}
+
+void
 series_fini(struct series_list *l, struct series *s)
 {
+	if (s->place == 0)
+		return;
 	if (type_of(s)->fields > 0)
 		TAILQ_REMOVE(&l->all, s, link);
 	leave_place(l, s->place);

@@ -65,6 +65,8 @@ void series_stop(struct broker *b);
 void series_init(struct series_list *l, struct series *s, enum series_kind kind, uint64_t now_ms);
 /* They may not be: what they are at the first look is no change. */
 void series_is_old(struct series *s);
+/* No walk meets it: right after series_init. */
+void series_hide(struct series_list *l, struct series *s);
 void series_fini(struct series_list *l, struct series *s);
 
 /* A reference to the object, never 0; and what it refers to, NULL if that is gone. */

@@ -32,13 +32,16 @@ session_init(struct session *s, struct client *c, const struct session_ops *ops)
 		.broker = c->broker,
 		.client = c,
 		.is_stopped = &c->output_full,
-		.next_tag = 1 };
+		.next_tag = 1,
+		.spent_tag = 1 };
 	s->unacked.low = s->unacked.next = 1;
 	s->totals = c->vhost != NULL ? &c->vhost->stats : &s->broker->no_stats;
 	TAILQ_INIT(&s->consumers);
 	TAILQ_INIT(&s->waiting);
 	consumer_timeout_init(s);
 	series_init(&s->broker->series, &s->series, SERIES_CHANNEL, s->broker->now_ms);
+	if (c->vhost != NULL && vhost_is_own(c->vhost))
+		series_hide(&s->broker->series, &s->series);
 	LIST_INSERT_HEAD(&c->sessions, s, link);
 	if (c->user != NULL) {
 		s->is_counted = true;
@@ -88,20 +91,34 @@ put_waiting(
 	q->broker->stats.messages_unacknowledged++;
 }
 
+/* A delivery is told of, or counted apart. */
+static NOINLINE void
+note_delivery(const struct consumer *k, const struct queue *q, const struct entry *e)
+{
+	struct broker *b = q->broker;
+
+	if (q->quorum != NULL) {
+		b->quorum_stats.deliver += !k->no_ack;
+		b->quorum_stats.deliver_no_ack += k->no_ack;
+	}
+	if (b->tracing > 0)
+		trace_deliver(k->session, q, e);
+}
+
 void
 session_deliver(struct consumer *k, struct queue *q, struct entry *e)
 {
 	struct session *s = k->session;
 	uint64_t tag = s->next_tag++;
 
-	s->allowance++;
 	count_given(s, q, e);
-	if (unlikely(q->broker->tracing > 0))
-		trace_deliver(s, q, e);
 	s->ops->deliver(k, e, tag);
+	if (unlikely((q->broker->tracing | (uintptr_t)q->quorum) != 0)) /* one test of both */
+		note_delivery(k, q, e);
 	if (k->no_ack) {
 		SESSION_COUNT(s, deliver_no_ack, 1);
-		QUEUE_COUNT(q, deliver_no_ack, 1);
+		q->stats.deliver_no_ack++;
+		q->broker->stats.deliver_no_ack++;
 		queue_entry_gone(q, e, ACK_ACKED);
 		msg_unref(&e->m);
 		return;
@@ -109,7 +126,8 @@ session_deliver(struct consumer *k, struct queue *q, struct entry *e)
 	put_waiting(s, q, k, e, tag);
 	consumer_timeout_watch(s, q->broker->now_ms, k->timeout_ms);
 	SESSION_COUNT(s, deliver, 1);
-	QUEUE_COUNT(q, deliver, 1);
+	q->stats.deliver++;
+	q->broker->stats.deliver++;
 	k->unacked++;
 	s->limited++;
 	if (unlikely(k->is_own_limit) && k->unacked == k->limit) {
@@ -135,7 +153,6 @@ session_get(
 	}
 	*tag = s->next_tag++;
 	*left = queue_left(q);
-	s->allowance++;
 	count_given(s, q, e);
 	if (unlikely(q->broker->tracing > 0))
 		trace_deliver(s, q, e);
@@ -216,7 +233,16 @@ struct batch {
 	uint32_t n;
 	uint64_t bytes;
 	enum settle how;
+	bool is_plain; /* acknowledged, and nobody is told */
 };
+
+static inline struct batch
+batch_of(struct session *s, enum settle how)
+{
+	return (struct batch){
+		.s = s, .how = how, .is_plain = how == SETTLE_ACK && s->broker->tracing == 0
+	};
+}
 
 static inline void
 count_settled(struct session *s, struct queue *q, enum settle how, uint32_t n)
@@ -276,6 +302,22 @@ static const char *const settled[] = { [SETTLE_ACK] = "acknowledged",
 	[SETTLE_REQUEUE] = "given back",
 	[SETTLE_LOST] = "given back, as its taker is gone" };
 
+static NOINLINE void
+settle_special(struct batch *b, struct unacked *u)
+{
+	if (b->s->broker->tracing > 0)
+		trace_settle(b->s, b->q, &u->e, settled[b->how]);
+	if (settle_returns(b->how)) {
+		queue_return(u->queue, &u->e, b->how);
+		u->e.m = NULL;
+	} else if (b->how == SETTLE_REJECT) {
+		dead_letter(u->queue, &u->e, DEATH_REJECTED);
+	} else {
+		queue_entry_gone(u->queue, &u->e, ACK_ACKED);
+		msg_unref(&u->e.m);
+	}
+}
+
 /* u becomes a hole. */
 static inline void
 batch_add(struct batch *b, struct unacked *u)
@@ -287,17 +329,12 @@ batch_add(struct batch *b, struct unacked *u)
 	}
 	b->n++;
 	b->bytes += u->e.m->body_size;
-	if (unlikely(b->q->broker->tracing > 0))
-		trace_settle(b->s, b->q, &u->e, settled[b->how]);
-	if (unlikely(settle_returns(b->how))) {
-		queue_return(u->queue, &u->e, b->how);
-		u->e.m = NULL;
-	} else if (unlikely(b->how == SETTLE_REJECT)) {
-		dead_letter(u->queue, &u->e, DEATH_REJECTED);
-	} else {
-		queue_entry_gone(u->queue, &u->e, ACK_ACKED);
-		msg_unref(&u->e.m);
+	if (unlikely(!b->is_plain)) {
+		settle_special(b, u);
+		return;
 	}
+	queue_entry_gone(u->queue, &u->e, ACK_ACKED);
+	msg_unref(&u->e.m);
 }
 
 static void
@@ -320,7 +357,7 @@ static void
 settle_up_to(struct session *s, uint64_t to, enum settle how)
 {
 	struct unacked_ring *r = &s->unacked;
-	struct batch b = { .s = s, .how = how };
+	struct batch b = batch_of(s, how);
 	uint64_t end = to < r->next ? to + 1 : r->next;
 
 	if (unlikely(r->old_live > 0))
@@ -365,7 +402,7 @@ forget_one(struct unacked_ring *r, uint64_t tag)
 const struct error *
 session_settle(struct session *s, uint64_t tag, bool multiple, enum settle how)
 {
-	struct batch b = { .s = s, .how = how };
+	struct batch b = batch_of(s, how);
 	struct unacked *u;
 
 	if (multiple && tag == 0) {
@@ -453,7 +490,7 @@ session_take(struct session *s, uint64_t tag, bool multiple, struct unacked_set 
 void
 session_settle_taken(struct session *s, struct unacked *u, enum settle how)
 {
-	struct batch b = { .s = s, .how = how };
+	struct batch b = batch_of(s, how);
 
 	batch_add(&b, u);
 	batch_end(&b);

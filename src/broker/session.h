@@ -100,7 +100,7 @@ struct session {
 	uint32_t limit;			/* basic.qos, global=true: over all consumers of this session; 0: none */
 	uint32_t limited;		/* deliveries that count against limit */
 	uint32_t consumer_count;
-	uint64_t allowance;		/* publishes it may make while memory is short: deliveries got since (memory.h) */
+	uint64_t spent_tag;		/* session_allowance() */
 	struct message_stats stats, *totals;	/* totals: borrowed, the vhost's */
 	struct published_list published;	/* by exchange */
 	struct consumer_list consumers;	/* owned, in the order of their consume */
@@ -153,6 +153,27 @@ static inline struct span
 consumer_tag(const struct consumer *k)
 {
 	return span_of(k->prefix + 12, k->tag_len);
+}
+
+/* Publishes that it may make while memory is short: deliveries got since that was said (memory.h). Tags count them anyway. */
+static inline uint64_t
+session_allowance(const struct session *s)
+{
+	return s->next_tag - s->spent_tag;
+}
+
+static inline void
+session_allow(struct session *s, uint64_t publishes)
+{
+	s->spent_tag = s->next_tag - publishes;
+}
+
+/* The tag of what is delivered from no queue, and allows nothing. */
+static inline uint64_t
+session_free_tag(struct session *s)
+{
+	s->spent_tag++;
+	return s->next_tag++;
 }
 
 void session_init(struct session *s, struct client *c, const struct session_ops *ops);

@@ -66,6 +66,7 @@ tap_new(struct broker *b, const struct tap_spec *spec)
 	else
 		t->queue->is_tapped = true;
 	b->tap.queues += t->queue != NULL;
+	b->watched += t->exchange != NULL;
 	LIST_INSERT_HEAD(&b->tap.all, t, link);
 	b->tap.stats.open++;
 	b->tap.stats.made++;
@@ -98,6 +99,7 @@ tap_free(struct tap **tp)
 	LIST_REMOVE(t, link);
 	t->broker->tap.stats.open--;
 	t->broker->tap.queues -= t->queue != NULL;
+	t->broker->watched -= t->exchange != NULL;
 	set_flags(t->broker, t->exchange, t->queue);
 	mem_sub(MEM_OUTPUT, TAP_BYTES);
 	free(t->memory);
@@ -122,8 +124,10 @@ tap_exchange_gone(struct exchange *x)
 	struct tap *t;
 
 	LIST_FOREACH (t, &x->vhost->broker->tap.all, link) {
-		if (t->exchange == x)
-			t->exchange = NULL;
+		if (t->exchange != x)
+			continue;
+		t->exchange = NULL;
+		x->vhost->broker->watched--;
 	}
 	x->is_tapped = false;
 }

@@ -4,7 +4,8 @@
  * copied into the tap's own memory, its body up to a bound, and so many a second at most; what there is no room for is
  * counted. Whoever made the tap takes them out; the broker calls nobody.
  *
- * Exchanges have a flag and queues a common one, so that the way of a message pays a test of each while nobody watches. */
+ * While nobody watches, the way of a message pays one test for exchanges, together with the firehose's (broker->watched),
+ * and one for queues, together with other rare things. */
 #ifndef BROKER_TAP_H
 #define BROKER_TAP_H
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bound.h"
 #include "base/mem.h"
 #include "broker/broker.h"
 #include "broker/client.h"
@@ -92,9 +93,11 @@ topic_permission_set(struct user *u, struct vhost *vh, struct span exchange, con
 
 	for (const struct topic_permission *p = u->topic_permissions; p != NULL; p = p->next)
 		n++;
-	if (e == NULL && is_new && n >= TOPIC_PERMISSIONS_MAX)
+	if (e == NULL && is_new && n >= TOPIC_PERMISSIONS_MAX) {
+		bound_reached(BOUND_topic_permissions);
 		e = error_make(E_PRECONDITION_FAILED,
 		    "user '%s' has %u topic permissions, more are not allowed", u->name, n);
+	}
 	if (e == NULL && is_new)
 		e = memory_check_topology(
 		    &vh->broker->memory, "set topic permissions of", span_str(u->name), vh->name);

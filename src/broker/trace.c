@@ -24,16 +24,25 @@ const char trace_exchange[] = "amq.rabbitmq.trace";
  * and with the first FEW_QUEUES of the queues. */
 enum { HEADERS_MAX = 120 << 10, FEW_QUEUES = 100, KEY = 16 + 255 };
 
+static void
+count(struct broker *b, bool on)
+{
+	if (on) {
+		b->tracing++;
+		b->watched++;
+	} else {
+		b->tracing--;
+		b->watched--;
+	}
+}
+
 void
 trace_switch(struct vhost *vh, bool on)
 {
 	if (vh->tracing == on)
 		return;
 	vh->tracing = on;
-	if (on)
-		vh->broker->tracing++;
-	else
-		vh->broker->tracing--;
+	count(vh->broker, on);
 }
 
 /* A copy of a message that was traced may have died in its queue: it is as little told as itself. */
@@ -214,10 +223,7 @@ trace_follow(struct broker *b)
 	if (on == b->is_followed)
 		return;
 	b->is_followed = on;
-	if (on)
-		b->tracing++;
-	else
-		b->tracing--;
+	count(b, on);
 }
 
 /* Its message-id; false: nobody asks, or it has none. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bound.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "broker/broker.h"
@@ -222,9 +223,11 @@ static const struct error *
 make_room(struct transfers *all, uint64_t now_ms)
 {
 	drop_old(all, now_ms);
-	if (all->runs >= TRANSFERS_AT_ONCE)
+	if (all->runs >= TRANSFERS_AT_ONCE) {
+		bound_reached(BOUND_jobs);
 		return error_make(E_PRECONDITION_FAILED,
 		    "there are %d jobs under way; wait for one of them, or cancel one", all->runs);
+	}
 	if (all->count >= TRANSFERS_MAX)
 		transfer_free(TAILQ_LAST(&all->ended, transfer_list));
 	return NULL;
@@ -268,6 +271,7 @@ make(const struct transfer_spec *spec)
 	t->id = ++all->next_id;
 	t->kind = spec->kind;
 	set_name(&t->user, span_str(spec->user->name));
+	t->user_id = spec->user->id;
 	set_name(&t->vhost, span_str(q->vhost->name));
 	set_name(&t->queue, span_of(q->name, q->name_len));
 	t->vhost_id = q->vhost->id;
@@ -354,6 +358,8 @@ gather(struct transfer *t, struct parts *p)
 
 	p->q = vh != NULL && vh->id == t->vhost_id ? queue_find_id(vh, t->queue_id) : NULL;
 	p->user = user_find(b, span_of_copy(&t->user));
+	if (p->user != NULL && p->user->id != t->user_id)
+		p->user = NULL; /* another one of that name */
 	if (p->q != NULL && t->to_queue.p != NULL)
 		to = queue_find_id(vh, t->to_queue_id);
 	if (p->q == NULL)

@@ -18,6 +18,9 @@
 #include "broker/peek.h"
 
 struct broker;
+struct death_history;
+struct msg;
+struct props;
 struct queue;
 struct user;
 struct vhost;
@@ -52,7 +55,7 @@ struct transfer {
 	enum transfer_kind kind;
 	enum transfer_state state;
 	struct name_copy user, vhost, queue;
-	uint64_t vhost_id, queue_id;
+	uint64_t vhost_id, queue_id, user_id;
 	struct name_copy to_queue, exchange, key; /* a move's; either the first or the others */
 	uint64_t to_queue_id;
 	struct letter_id *chosen; /* owned, in the order of the queue; NULL: all */
@@ -109,5 +112,10 @@ void transfers_stop(struct broker *b);
  * it stays. *work: what it cost, in copied bytes. u: who does it, borrowed. */
 extern const char TRANSFER_GONE[];
 const char *transfer_send(struct transfer *t, struct queue *q, struct user *u, const struct entry *e, uint64_t *work);
+
+/* transfer_restore.c: the letter as it was published to that exchange with that key, without what its deaths wrote into its
+ * headers, with the CC and the expiration that they took away. NULL: no memory. Times are the caller's. */
+struct msg *transfer_restore(struct msg *m, const struct props *pr, const struct death_history *seen, struct span exchange,
+    struct span key);
 
 #endif

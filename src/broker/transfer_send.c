@@ -31,6 +31,7 @@ struct address {
 	struct exchange *exchange; /* NULL: straight into a queue */
 	struct span exchange_name, key;
 	enum publish_source source;
+	struct death_history seen; /* of a replay */
 };
 
 static struct span
@@ -63,6 +64,23 @@ check_write(const struct user *u, const struct exchange *x, struct span key)
 	return e != NULL ? text_of(e) : NULL;
 }
 
+/* The keys of CC, too; who published it to another exchange may have had more rights. */
+static const char *
+check_copies(const struct user *u, const struct exchange *x, struct span headers)
+{
+	const struct error *e = NULL;
+	struct field list, key;
+	size_t at = 0;
+
+	if (!table_find(headers, "CC", &list) || list.kind != 'A')
+		return NULL;
+	while (e == NULL && array_next(list.bytes, &at, &key)) {
+		if (key.kind == 'S')
+			e = topic_permission_check(u, TOPIC_WRITE, x, key.bytes);
+	}
+	return e != NULL ? text_of(e) : NULL;
+}
+
 static const char *
 find_exchange(const struct vhost *vh, const struct user *u, struct address *to)
 {
@@ -76,8 +94,7 @@ find_exchange(const struct vhost *vh, const struct user *u, struct address *to)
 	return text;
 }
 
-/* Where it was published before it died first: its exchange, and the first of its keys; the others are in its header CC still,
- * or nobody wants them. */
+/* Where it was published before it died first: its exchange, and the first of its keys; the others are those of CC. */
 static const char *
 back_to(const struct vhost *vh, const struct user *u, const struct props *pr, struct address *to)
 {
@@ -92,9 +109,10 @@ back_to(const struct vhost *vh, const struct user *u, const struct props *pr, st
 	if (seen.first.keys.p == NULL || !array_next(seen.first.keys, &at, &f) || f.kind != 'S' ||
 	    f.bytes.n > NAME_MAX_BYTES)
 		return "its x-death header does not say which routing key it had";
-	*to = (struct address){
-		.exchange_name = seen.first.exchange, .key = f.bytes, .source = PUBLISH_LETTER
-	};
+	*to = (struct address){ .exchange_name = seen.first.exchange,
+		.key = f.bytes,
+		.source = PUBLISH_MOVED,
+		.seen = seen };
 	return find_exchange(vh, u, to);
 }
 
@@ -108,12 +126,12 @@ address_of(const struct transfer *t, const struct vhost *vh, const struct user *
 		/* as it is, and no exchange looks at it again */
 		*to = (struct address){ .exchange_name = msg_exchange(m),
 			.key = msg_key(m),
-			.source = PUBLISH_DELAYED };
+			.source = PUBLISH_PLACED };
 		return NULL;
 	}
 	*to = (struct address){ .exchange_name = span_of_copy(&t->exchange),
 		.key = t->key.p != NULL ? span_of_copy(&t->key) : msg_key(m),
-		.source = PUBLISH_CLIENT };
+		.source = PUBLISH_MOVED };
 	return find_exchange(vh, u, to);
 }
 
@@ -245,11 +263,18 @@ transfer_send(
 		one[0] = queue_find_id(q->vhost, t->to_queue_id);
 		assert(one[0] != NULL); /* transfer.c saw it in this slice */
 	}
-	m = copy(e->m, to.exchange_name, to.key);
+	m = t->kind == TRANSFER_REPLAY
+	        ? transfer_restore(e->m, &pr, &to.seen, to.exchange_name, to.key)
+	        : copy(e->m, to.exchange_name, to.key);
 	if (m == NULL)
 		return "there is no memory for it";
 	bad = props_scan(msg_props(m), &pr);
 	assert(bad == 0);
+	why = to.exchange != NULL && pr.has_cc ? check_copies(u, to.exchange, pr.headers) : NULL;
+	if (why != NULL) {
+		msg_unref(&m);
+		return why;
+	}
 	route = to.exchange != NULL ? route_find_msg(to.exchange, m, &pr) : &straight;
 	*work += e->m->rest == NULL ? e->m->body_size : 0;
 	why = send_routed(t, q, e, m, route, &to, due_of(b, &pr));

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bound.h"
 #include "base/config.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -73,9 +74,16 @@ user_make(struct broker *b, struct span name, uint64_t id)
 	return u;
 }
 
+static bool
+same_password(const struct password *a, const struct password *b)
+{
+	return a->kind == b->kind && a->n == b->n && memcmp(a->bytes, b->bytes, a->n) == 0;
+}
+
 const struct error *
 user_fill(struct user *u, const struct user_spec *spec)
 {
+	const struct password none = { 0 }, *next = spec->password != NULL ? spec->password : &none;
 	const struct error *e = tags_set(&u->tag_list, spec->tag, spec->tag_count);
 
 	if (e != NULL)
@@ -83,7 +91,8 @@ user_fill(struct user *u, const struct user_spec *spec)
 	read_tags(u);
 	u->loopback_only = spec->loopback_only;
 	u->of_settings = spec->of_settings;
-	u->password = spec->password != NULL ? *spec->password : (struct password){ 0 };
+	u->password_changes += !same_password(&u->password, next);
+	u->password = *next;
 	u->has_seen = false;
 	return NULL;
 }
@@ -99,9 +108,11 @@ make_or_change(struct broker *b, const struct user_spec *spec, bool is_default, 
 
 	if (e == NULL && spec->name.n == 0)
 		e = error_make(E_PRECONDITION_FAILED, "a user name must not be empty");
-	if (e == NULL && is_new && HASH_COUNT(b->users) >= USERS_MAX)
+	if (e == NULL && is_new && HASH_COUNT(b->users) >= USERS_MAX) {
+		bound_reached(BOUND_users);
 		e = error_make(
 		    E_PRECONDITION_FAILED, "there are %d users, more are not allowed", USERS_MAX);
+	}
 	if (e == NULL && is_new)
 		e = memory_check_topology(&b->memory, "make user", spec->name, NULL);
 	if (e != NULL)
@@ -135,6 +146,21 @@ user_set(struct broker *b, const struct user_spec *spec, bool *created)
 	if (created != NULL)
 		*created = is_new;
 	return NULL;
+}
+
+bool
+user_stays_local(const struct user *u, const struct password *next)
+{
+	const char *of_settings = u != NULL ? u->broker->cfg->default_user : NULL;
+
+	if (u == NULL || !u->loopback_only)
+		return false;
+	if (next == NULL || same_password(&u->password, next))
+		return true;
+	if (of_settings != NULL && strcmp(of_settings, u->name) == 0)
+		return true;
+	/* one whose look takes long was made by somebody */
+	return !password_is_slow(next->kind) && password_is(next, span_str(u->name));
 }
 
 /* ---- the end ---- */
@@ -330,6 +356,7 @@ add_administrator(struct broker *b, const char *name, const char *password, bool
 		.tag = &tag,
 		.tag_count = 1,
 		.loopback_only = loopback_only };
+	bool was_silent = b->is_silent;
 	const struct error *e;
 	struct user *u;
 	bool is_new;
@@ -344,7 +371,7 @@ add_administrator(struct broker *b, const char *name, const char *password, bool
 		admit(u, vh);
 	if (e == NULL)
 		persist_user(u);
-	b->is_silent = false;
+	b->is_silent = was_silent;
 }
 
 void

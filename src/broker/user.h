@@ -33,6 +33,7 @@ struct user {
 	char *name;			/* owned */
 	uint64_t id;
 	struct password password;
+	uint32_t password_changes;	/* since the node began, or it was made */
 	bool has_seen;
 	uint8_t seen[MAC_SIZE];		/* of name and password of the last login that was right: see login.c */
 	uint32_t tags;			/* set of TAG_* */
@@ -65,6 +66,9 @@ struct user_spec {
 /* Makes a user, or gives one that is there another password, tags and loopback_only; its permissions and limits stay.
  * NULL, or 406 for a name or tag that cannot be kept. *created may be NULL. */
 const struct error *user_set(struct broker *b, const struct user_spec *spec, bool *created) MUSTUSE;
+/* An account that logs in from loopback only because everybody knows its password (its name) opens to other machines with
+ * another one; not the settings' default_user, of which they say it. False, too: u is NULL, or logs in from anywhere. */
+bool user_stays_local(const struct user *u, const struct password *next) MUSTUSE;
 struct user *user_find(const struct broker *b, struct span name);
 /* It has no rights any more, and its connections are closed: 320 "user 'x' is deleted". What is left of its permissions
  * goes in the turns to come, after a restart as well. */

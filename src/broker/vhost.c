@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bound.h"
 #include "base/config.h"
 #include "base/mem.h"
 #include "broker/binding.h"
@@ -69,13 +70,16 @@ make(struct broker *b, struct span name, uint64_t id)
 	vh->name = xstrndup(SPAN_CHARS(name), name.n);
 	vh->id = vh->since = id != 0 ? id : ++b->next_id;
 	vh->description = xstrdup("");
-	for (i = 0; i < COUNT_OF(predeclared); i++)
+	for (i = 0; i < (name.n > 0 ? COUNT_OF(predeclared) : 1); i++)
 		exchange_predeclare(
 		    vh, predeclared[i].name, predeclared[i].type, predeclared[i].internal);
 	if (b->events == NULL && is_default(b, name))
 		b->events = exchange_predeclare(vh, event_exchange, EXCHANGE_TOPIC, true);
 	series_init(&b->series, &vh->series, SERIES_VHOST, b->now_ms);
-	history_watch(b, &vh->series);
+	if (vhost_is_own(vh))
+		series_hide(&b->series, &vh->series);
+	else
+		history_watch(b, &vh->series);
 	series_is_old(&vh->series);
 	vh->default_exchange = exchange_find(vh, SPAN_LIT(""));
 	assert(vh->default_exchange != NULL);
@@ -131,6 +135,25 @@ vhost_find(const struct broker *b, struct span name)
 }
 
 struct vhost *
+vhost_own(struct broker *b)
+{
+	if (b->own == NULL) {
+		b->own = make(b, SPAN_LIT(""), 0);
+		b->stats.exchanges--; /* it is shown to nobody */
+	}
+	return b->own;
+}
+
+void
+vhost_empty_own(struct broker *b)
+{
+	struct queue *q;
+
+	while (b->own != NULL && (q = TAILQ_FIRST(&b->own->queues)) != NULL)
+		queue_remove(q);
+}
+
+struct vhost *
 vhost_of_object(const struct broker *b, struct span name, uint64_t id)
 {
 	struct vhost *vh = vhost_find(b, name), *old;
@@ -166,9 +189,11 @@ check_spec(const struct broker *b, struct span name, const struct vhost_spec *sp
 		e = error_make(E_PRECONDITION_FAILED, "a vhost's name must not be empty");
 	if (e == NULL)
 		e = name_check("a vhost's description", spec->description);
-	if (e == NULL && vhost_find(b, name) == NULL && HASH_COUNT(b->vhosts) >= VHOSTS_MAX)
+	if (e == NULL && vhost_find(b, name) == NULL && HASH_COUNT(b->vhosts) >= VHOSTS_MAX) {
+		bound_reached(BOUND_vhosts);
 		e = error_make(
 		    E_PRECONDITION_FAILED, "there are %d vhosts, more are not allowed", VHOSTS_MAX);
+	}
 	return e != NULL ? e : check_queue_type(spec->default_queue_type);
 }
 
@@ -357,6 +382,11 @@ vhosts_free(struct broker *b)
 
 	while ((vh = b->vhosts) != NULL)
 		vhost_drop(vh);
+	if (b->own != NULL) {
+		b->stats.exchanges++;
+		vhost_free(b->own);
+		b->own = NULL;
+	}
 	while ((vh = TAILQ_FIRST(&b->gone_vhosts)) != NULL) {
 		TAILQ_REMOVE(&b->gone_vhosts, vh, gone_link);
 		vhost_free(vh);

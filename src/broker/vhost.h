@@ -81,6 +81,15 @@ struct vhost {
  * amq.rabbitmq.trace. NULL: name taken, empty or over 255 bytes. */
 struct vhost *vhost_add(struct broker *b, const char *name);
 struct vhost *vhost_find(const struct broker *b, struct span name);
+/* The broker's own, made when it is wanted: its name is empty, which no other's can be, so nobody finds it; it is in no list
+ * and has no limits, and there are no events of what is in it. Its queues do not survive a restart, durable ones neither. */
+struct vhost *vhost_own(struct broker *b);
+static inline bool
+vhost_is_own(const struct vhost *vh)
+{
+	return vh->name[0] == '\0';
+}
+void vhost_empty_own(struct broker *b); /* for persist_link.c: queues that a restart left there go */
 
 /* What operators may say; members that are not given (p NULL, tag NULL, tracing < 0) stay as they are. */
 struct vhost_spec {

@@ -244,6 +244,27 @@ static const struct cli_option bind_options[] = {
 	END_OF_TABLE,
 };
 
+/* Of commands that start a job on the node. */
+static const struct cli_option job_options[] = {
+	{ .name = "rate", .value = "N", .text = "at most N messages a second" },
+	{ .name = "no-wait", .text = "do not wait for the end: 'hermes jobs' shows how far it is" },
+	{ .name = "json", .text = "the job as JSON" },
+	END_OF_TABLE,
+};
+
+static const struct cli_option move_options[] = {
+	{ .name = "count",
+	    .letter = 'n',
+	    .value = "N",
+	    .text = "N messages; all that are ready now if nothing says otherwise" },
+	{ .name = "to-exchange", .text = "DESTINATION is an exchange, which routes them anew" },
+	{ .name = "key",
+	    .letter = 'k',
+	    .value = "KEY",
+	    .text = "with --to-exchange: their routing key; each its own if not given" },
+	END_OF_TABLE,
+};
+
 static const struct cli_option user_options[] = {
 	{ .name = "tags",
 	    .value = "TAG,...",
@@ -387,16 +408,16 @@ const struct cli_command cli_commands[] = {
 	    .run = cmd_list,
 	    .usage = "WHAT [OPTIONS]",
 	    .text = "list queues, exchanges, bindings, connections and others",
-	    .help =
-	        "WHAT is queues, exchanges, bindings, connections, channels, consumers, users, "
-	        "vhosts,\n"
-	        "permissions, topic-permissions, policies, operator-policies, parameters, "
-	        "global-parameters,\n"
-	        "vhost-limits or user-limits. On a terminal columns are aligned, else parted by "
-	        "tabs. What a\n"
-	        "terminal would act upon is shown as \\x1b: --json has names as they are.\n"
-	        "  hermes list queues\n"
-	        "  hermes list consumers --vhost shop --columns queue.name,prefetch_count\n",
+	    .help = "WHAT is queues, exchanges, bindings, connections, channels, consumers, users, "
+	            "vhosts,\n"
+	            "permissions, topic-permissions, policies, operator-policies, parameters, "
+	            "global-parameters,\n"
+	            "vhost-limits, user-limits, dead-letters (the queues that have some) or jobs.\n"
+	            "On a terminal columns are aligned, else parted by tabs. What a terminal would "
+	            "act\n"
+	            "upon is shown as \\x1b: --json has names as they are.\n"
+	            "  hermes list queues\n"
+	            "  hermes list consumers --vhost shop --columns queue.name,prefetch_count\n",
 	    .args_min = 1,
 	    .args_max = 16,
 	    .options = list_options,
@@ -460,6 +481,60 @@ const struct cli_command cli_commands[] = {
 	    .args_min = 1,
 	    .args_max = 1,
 	    .shared = { vhost_options },
+	    .client_http = true },
+	{ .name = "queue",
+	    .run = cmd_queue,
+	    .usage = "pause|resume NAME [OPTIONS]",
+	    .text = "stop the deliveries of a queue, and let them go on",
+	    .help = "Publishers go on, and consumers keep their places. A durable queue is paused "
+	            "after a\n"
+	            "restart, too; 'hermes list queues' shows which are.\n"
+	            "  hermes queue pause orders\n"
+	            "  hermes queue resume orders\n",
+	    .args_min = 2,
+	    .args_max = 2,
+	    .shared = { vhost_options },
+	    .client_http = true },
+	{ .name = "move",
+	    .run = cmd_move,
+	    .usage = "QUEUE DESTINATION [OPTIONS]",
+	    .text = "move messages to another queue, or to an exchange",
+	    .help =
+	        "The node moves them, and goes on when the command is ended. Each message is in "
+	        "one of the\n"
+	        "two, whatever happens. Exit status 1 if some stay, with the reason.\n"
+	        "  hermes move orders orders-2 --count 1000 --rate 100\n"
+	        "  hermes move parked events --to-exchange --key order.created\n",
+	    .args_min = 2,
+	    .args_max = 2,
+	    .options = move_options,
+	    .shared = { job_options, vhost_options },
+	    .client_http = true },
+	{ .name = "replay",
+	    .run = cmd_replay,
+	    .usage = "QUEUE [ID...] [OPTIONS]",
+	    .text = "send dead letters back to where they came from",
+	    .help =
+	        "To the exchange to which each was published, as it was then. All of a queue, or "
+	        "those with\n"
+	        "these IDs, which the console and GET /api/hermes/dead-letters show. Exit status "
+	        "1 if some\n"
+	        "stay, with the reason. 'hermes list dead-letters' shows the queues.\n"
+	        "  hermes replay orders-dead --rate 50\n",
+	    .args_min = 1,
+	    .args_max = 1001,
+	    .shared = { job_options, vhost_options },
+	    .client_http = true },
+	{ .name = "jobs",
+	    .run = cmd_jobs,
+	    .usage = "[list|cancel ID] [OPTIONS]",
+	    .text = "list and cancel moves and replays",
+	    .help = "Those under way, and those that ended within the hour. What was moved stays "
+	            "moved.\n"
+	            "  hermes jobs\n"
+	            "  hermes jobs cancel 3\n",
+	    .args_max = 2,
+	    .shared = { list_options },
 	    .client_http = true },
 	{ .name = "user",
 	    .run = cmd_user,
@@ -617,7 +692,6 @@ const struct cli_command cli_commands[] = {
 	LATER("apply", "FILE", "show how definitions differ from a node, and make it so"),
 	LATER("drain", "", "maintenance mode on"),
 	LATER("resume", "", "maintenance mode off"),
-	LATER("replay", "QUEUE", "send dead letters back to where they came from"),
 	LATER("trace", "MESSAGE", "show the life of a message"),
 	LATER("bench", "", "put load on a node"),
 	LATER("top", "", "live view of a node"),

@@ -10,10 +10,10 @@
 #include <event2/event.h>
 #include <event2/http.h>
 
+#include "base/base64.h"
 #include "base/mem.h"
 #include "cli/login.h"
 #include "cli/text_safe.h"
-#include "mgmt/base64.h"
 
 enum { GET_S = 10, CHANGE_S = 120, ANSWER_MAX = 512 << 20, DEFAULT_PORT = 15672 };
 enum { BODY_USUAL = 20 << 20 /* what a node takes if its settings say nothing else */ };

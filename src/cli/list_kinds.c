@@ -62,7 +62,7 @@ const struct list_kind list_kinds[] = {
 	    "channel_details.number,channel_details.user,channel_details.node,"
 	    "channel_details.connection_name,channel_details.peer_host,channel_details.peer_port" },
 	{ "users", "/api/users", NULL, "name,tags",
-	    "name,tags,password_hash,hashing_algorithm,limits.*" },
+	    "name,tags,password_hash,hashing_algorithm,limits.*,loopback_only" },
 	{ "vhosts", "/api/vhosts", NULL, "name,description,default_queue_type,tags",
 	    "name,description,tags,default_queue_type,tracing,metadata.*,cluster_state.*,messages+,"
 	    "messages_ready+,messages_unacknowledged+,recv_oct+,send_oct+," OUT_STATS IN_STATS },
@@ -82,6 +82,14 @@ const struct list_kind list_kinds[] = {
 	    "vhost,value.max-connections,value.max-queues" },
 	{ "user-limits", "/api/user-limits", NULL, "user,value.max-connections,value.max-channels",
 	    "user,value.max-connections,value.max-channels" },
+	{ "dead-letters", "/api/hermes/dead-letters", "/api/hermes/dead-letters/*",
+	    "vhost,name,messages_ready,dead_letters,first.reason,first.queue",
+	    "vhost,name,messages_ready,messages_unacknowledged,message_bytes_ready,consumers,"
+	    "dead_letters,first.*" },
+	{ "jobs", "/api/hermes/jobs", NULL, "id,kind,vhost,queue,state,done,total,failed,rate_now",
+	    "id,kind,vhost,queue,destination.*,state,total,done,failed,left,reasons.*,rate,rate_"
+	    "now,"
+	    "reason,user,started,ended" },
 	{ .name = NULL },
 };
 

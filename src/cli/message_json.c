@@ -6,8 +6,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/base64.h"
 #include "base/mem.h"
-#include "mgmt/base64.h"
 
 static json_t *
 base64(amqp_bytes_t b)

@@ -162,7 +162,6 @@ static const struct other_name {
 	{ "remove", "'hermes delete' deletes queues and exchanges, 'hermes vhost delete' and the "
 	            "like the others" },
 	{ "set", "it stands behind what is set: 'hermes policy set', 'hermes permission set'" },
-	{ "queue", "hermes declare queue NAME" },
 	{ "queues", "hermes list queues" },
 	{ "exchange", "hermes declare exchange NAME" },
 	{ "exchanges", "hermes list exchanges" },

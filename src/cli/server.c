@@ -28,12 +28,15 @@ static const struct override {
 	{ "log-level", NULL, "log.level" },
 };
 
-/* The text of config_set begins with the key's path; here it begins with what the user wrote. */
+/* The text of config_set begins with the key's path; here it begins with what the user wrote. Of an option of several keys
+ * only the first complains: they take the same values. */
 static void
 override_problem(const struct cli *c, const struct override *o, const char *err, struct problems *p)
 {
 	const char *text = err + strlen(o->key);
 
+	if (o > overrides && strcmp(o->option, o[-1].option) == 0)
+		return;
 	if (cli_count(c, o->option) > 0) {
 		p->file = "command line";
 		problem(p, NOWHERE, "--%s%s", o->option, text);
@@ -82,6 +85,7 @@ try_topology(const struct settings *s, struct problems *p)
 	struct wheel *w = wheel_new(0);
 	struct broker *b = broker_new(&s->config, w, 0);
 
+	b->is_silent = true;
 	settings_declare(s, b, p);
 	problems_sort(p);
 	broker_free(&b);

@@ -18,6 +18,7 @@
 
 #include <event2/event.h>
 
+#include "base/bound.h"
 #include "base/config.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -73,6 +74,7 @@ refuse(struct listener *ls, int fd, const char *why)
 	char text[80];
 
 	ls->stats.refused++;
+	bound_reached(BOUND_connections);
 	transport_addr_of(fd, &peer, NULL);
 	close(fd);
 	if (!log_allowed(&refused_lines))

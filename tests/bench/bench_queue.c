@@ -136,9 +136,10 @@ give(struct queue *q, uint32_t n_queues, uint32_t body)
 {
 	static struct queue *to[FAN_OUT];
 	struct route route = { .count = n_queues, .queue = to };
+	struct store_wait wait;
 
 	to[0] = q;
-	(void)publish_deliver(broker, make(body), &route, 0, NULL);
+	(void)publish_deliver(broker, make(body), &route, 0, &wait);
 }
 
 static void
@@ -244,6 +245,7 @@ fan_out(unsigned n, uint32_t body)
 {
 	struct queue *q[FAN_OUT];
 	struct route route = { .count = FAN_OUT, .queue = q };
+	struct store_wait wait;
 	char name[32];
 	double t;
 
@@ -254,7 +256,7 @@ fan_out(unsigned n, uint32_t body)
 	}
 	t = now_ns();
 	for (unsigned i = 0; i < n / FAN_OUT; i++)
-		(void)publish_deliver(broker, make(body), &route, 0, NULL);
+		(void)publish_deliver(broker, make(body), &route, 0, &wait);
 	t = (now_ns() - t) / n;
 	for (int i = 0; i < FAN_OUT; i++)
 		queue_remove(q[i]);

@@ -26,7 +26,7 @@ CHECKS = [
     ("connections", ["-c", "9,9,9,1"], CRITICAL, "send_rate CRITICAL"),
     ("connections", ["--clientuser", "worker", "-c", "1"], OK, "connections OK (1)"),
     ("connections", ["-u", "stranger", "-p", "s"], CRITICAL, "Access Refused"),
-    ("objects", [], OK, "vhost=1;; exchange=13;; binding=2;; queue=2;; channel=1;;"),     # one less than there are
+    ("objects", [], OK, "vhost=1;; exchange=14;; binding=2;; queue=2;; channel=1;;"),     # one less than there are
     ("objects", ["-u", "stranger", "-p", "s"], CRITICAL, "Access Refused : /api/vhosts"),
     ("overview", [], OK, "messages=10;; messages_ready=7;; messages_unacknowledged=3;;"),
     ("overview", ["-w", "9,-1,-1", "-c", "99,99,99"], WARNING, "messages WARNING (10)"),

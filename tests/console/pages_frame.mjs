@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Login, navigation, what is on every page.
+/* With a window of its own: what it does to the page would stay. */
+export const fresh = ['a page gone to while the first one is drawn'];
+
 export const tests = {
-	'login and logout': async ({ page, login, shot, url }) => {
+	'login and logout': async ({ page, typeLogin, shot, url }) => {
 		await page.goto(url);
 		await page.getByRole('button', { name: 'Log in' }).waitFor();
 		await shot('login');
-		await login();
+		await typeLogin();
 		await page.getByRole('heading', { name: 'Overview' }).waitFor();
 		const cookies = await page.context().cookies();
 		if (cookies.length !== 1 || !cookies[0].httpOnly || cookies[0].sameSite !== 'Strict')
@@ -30,11 +33,13 @@ export const tests = {
 		await page.getByRole('button', { name: 'Log in' }).click();
 		await page.getByRole('alert').waitFor();
 	},
-	'overview': async ({ page, api, login, shot }) => {
+	'overview': async ({ page, api, login, shot, until }) => {
 		await api('PUT', 'queues/%2F/console-top', {});
 		await api('POST', 'exchanges/%2F/amq.default/publish', { properties: {}, routing_key: 'console-top', payload: 'x', payload_encoding: 'string' });
 		await login();
-		await page.getByRole('link', { name: 'console-top' }).waitFor();
+		await page.getByRole('table', { name: 'Longest queues' }).getByRole('link', { name: 'console-top' }).waitFor();
+		const oldest = page.getByRole('table', { name: 'Longest waiting messages' }).getByRole('row', { name: 'console-top' });
+		await until(async () => / (ms|s|min)\s/.test(await oldest.innerText()), 'how long it waits');
 		await page.getByText('No alarms.').waitFor();
 		await shot('overview');
 		await api('DELETE', 'queues/%2F/console-top');

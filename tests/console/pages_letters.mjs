@@ -12,7 +12,7 @@ export const tests = {
 			await publish(api, 'amq.default', 'console-from', `m${i}`);
 		await login();
 		await open('queues', '/', 'console-from');
-		await page.getByRole('tab', { name: 'Look' }).click();
+		await page.getByRole('tab', { name: 'Browse' }).click();
 		await page.getByText('m19', { exact: true }).waitFor();
 		await shot('queue-look');
 		if ((await api('GET', 'queues/%2F/console-from')).messages_ready !== 20)

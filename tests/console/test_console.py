@@ -1,42 +1,19 @@
-"""The console in a real browser: each test of pages_*.mjs, by driver.mjs. Screenshots go to build/results/console or, elsewhere, below the tests' folder."""
+"""The console in a real browser: each test of pages_*.mjs, by driver.mjs. CONSOLE_SHOTS names a folder for screenshots."""
 # SPDX-License-Identifier: Apache-2.0
 import json
 import os
 import pathlib
 import subprocess
+import threading
 
 import pytest
 
 import wire
-from node import SLOW, Node
+from chromium import Browser
+from node import Node, wait_for
 
 HERE = pathlib.Path(__file__).resolve().parent
 LIST = subprocess.run(["node", str(HERE / "driver.mjs"), "--list"], check=True, capture_output=True, text=True, timeout=60)
-
-
-class Browser:
-    """One Chromium for all tests."""
-
-    def __init__(self, modules, shots):
-        shots.mkdir(parents=True, exist_ok=True)
-        self.process = subprocess.Popen(["node", str(HERE / "driver.mjs"), str(modules), str(shots)], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True, env=dict(os.environ, CONSOLE_SLOW=str(SLOW)))
-
-    def run(self, **order):
-        """What was wrong, or None."""
-        return self.ask(**order)["error"]
-
-    def ask(self, **order):
-        self.process.stdin.write(json.dumps(order) + "\n")
-        self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
-
-    def close(self):
-        self.process.stdin.close()
-        try:
-            self.process.wait(30 * SLOW)
-        finally:
-            self.process.kill()
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +29,8 @@ def modules(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def browser(modules, tmp_path_factory):
-    this = Browser(modules, pathlib.Path(os.environ.get("CONSOLE_SHOTS") or tmp_path_factory.mktemp("shots")))
+def browser(modules):
+    this = Browser(modules, os.environ.get("CONSOLE_SHOTS"))
     yield this
     this.close()
 
@@ -85,6 +62,30 @@ def test_page(browser, broker, file, name):
     error = browser.run(file=file, name=name, url="http://127.0.0.1:%d/" % broker.management_port, user="guest",
                         password="guest")
     assert error is None, error
+
+
+def test_a_node_that_is_started_again(browser, tmp_path):
+    """The page says that the node is gone, goes on when it is back, and asks for the login that went with it."""
+    this = Node(tmp_path).start()
+    told = tmp_path / "shown", tmp_path / "seen"
+
+    def restart():
+        wait_for(told[0].exists, 60)
+        this.stop()
+        (tmp_path / "stopped").touch()
+        wait_for(told[1].exists, 60)
+        this.start()
+
+    try:
+        thread = threading.Thread(target=restart)
+        thread.start()
+        error = browser.run(file="pages_session.mjs", name="a node that is started again", folder=str(tmp_path),
+                            url="http://127.0.0.1:%d/" % this.management_port, user="guest", password="guest")
+        thread.join()
+        assert error is None, error
+        this.stop()
+    finally:
+        this.kill()
 
 
 def test_under_a_path(browser, tmp_path):

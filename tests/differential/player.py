@@ -429,7 +429,8 @@ class Player:
         for link in self.links.values():
             for channel in link.channels.values():
                 channel.answered = {}
-        if self.tick is None and step["op"] not in ("declare", "exchange", "bind", "expire") and not step.get("heals"):
+        busy = step["op"] not in ("declare", "exchange", "bind", "expire") and not step.get("heals")
+        if self.tick is None and (busy or step.get("args", {}).get("x-expires") == "SHORT"):
             self.tick = time.monotonic()
         self.last_tick = time.monotonic()
         if self.holds and self.held_since is None and step["op"] not in ("declare", "overdue"):

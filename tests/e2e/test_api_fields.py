@@ -30,7 +30,7 @@ QUEUE = ("name:s vhost type node state durable:b auto_delete exclusive arguments
          "messages_ready_ram messages_unacknowledged_ram consumers memory "
          "messages_details.rate:n messages_ready_details.rate messages_unacknowledged_details.rate "
          "consumer_utilisation:n consumer_capacity policy:s? operator_policy effective_policy_definition:o "
-         "exclusive_consumer_tag:s? single_active_consumer_tag head_message_timestamp:i? "
+         "exclusive_consumer_tag:s? single_active_consumer_tag head_message_timestamp:i? head_arrived "
          + with_rates("message_stats", "publish," + DELIVERY))
 EXCHANGE = ("name:s vhost type durable:b auto_delete internal arguments:o "
             + with_rates("message_stats", "publish_in,publish_out"))

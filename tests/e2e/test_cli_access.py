@@ -288,3 +288,15 @@ def test_an_address_on_the_command_line_stands_above_the_environment(broker, cli
     assert "does not let user 'nobody'" in cli("get", "addressed", "--amqp", "amqp://127.0.0.1:%s/%%2F" % port,
                                                env=other, status=1)
     assert "vhost 'nowhere'" in cli("get", "addressed", "--amqp", whole, "--vhost", "nowhere", status=1)
+
+
+def test_a_default_account_with_another_password(broker):
+    """It does not open without a word."""
+    def passwd(word):
+        done = hermes("user", "passwd", "admin", env={"HERMES_URL": broker.http_url, "HERMES_NEW_PASSWORD": word})
+        assert done.returncode == 0
+        return done.stderr
+
+    assert passwd("admin") == ""
+    assert passwd("another") == "hermes user: note: it may log in from every address now\n"
+    assert passwd("admin") == ""

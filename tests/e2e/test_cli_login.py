@@ -110,6 +110,12 @@ delete connection c
 bind x q
 unbind x q
 purge q
+queue pause q
+queue resume q
+move a b
+replay q
+jobs
+jobs cancel 1
 user list
 user add u --no-password
 user set u --tags a

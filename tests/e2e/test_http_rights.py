@@ -179,6 +179,10 @@ POST /api/hermes/dead-letters/:vhost/:queue/replay management own
 GET /api/hermes/jobs management none
 GET /api/hermes/jobs/:id management none
 DELETE /api/hermes/jobs/:id management none
+GET /api/hermes/rights management none
+GET /api/hermes/rights/:vhost management visible
+GET /api/hermes/rights/:vhost/queue/:queue management visible
+GET /api/hermes/rights/:vhost/exchange/:exchange management visible
 GET /healthz nobody none
 GET /readyz nobody none
 GET /metrics monitoring none
@@ -188,6 +192,7 @@ GET /console/:file nobody none
 GET /api/health/checks/is-in-service management none
 GET /api/health/checks/ready-to-serve-clients management none
 GET /api/health/checks/below-node-connection-limit management none
+GET /api/health/checks/chain management none
 GET /api/health/checks/quorum-queues-without-elected-leaders/all-vhosts management none
 GET /api/health/checks/quorum-queues-without-elected-leaders/vhost/:vhost management visible
 """
@@ -273,6 +278,58 @@ def test_every_route_for_every_tag(api):
                 if refused == expected(row, tag, vhost) or status >= 500 and "/checks/" not in path:
                     wrong.append((row["method"], path, tag, vhost, status, doc))
     assert not wrong, "\n".join(map(str, wrong))
+
+
+def test_own_rights(api):
+    """What a console asks, to offer only what will be done: the node decides what patterns say of a name."""
+    api.must("PUT", "/api/permissions/own/u-management", {"configure": "^$", "write": "(?i)^ORDER\\.(?=a)", "read": "^(amq.default|r)$"})
+    for vhost in ("v1", "v2"):
+        api.must("PUT", "/api/vhosts/" + vhost)
+        api.must("PUT", "/api/permissions/%s/u-management" % vhost, {"configure": "", "write": "", "read": ""})
+
+    def ask(where):
+        return api.must("GET", "/api/hermes/rights" + where, user="u-management", password="pw")
+
+    rows = ask("")
+    assert [(row["user"], row["vhost"], row["write"]) for row in rows] == \
+        [("u-management", "own", "(?i)^ORDER\\.(?=a)"), ("u-management", "v1", ""), ("u-management", "v2", "")]
+    page = ask("?pagination=true&page=2&page_size=2")
+    assert (page["total_count"], page["items"]) == (3, rows[2:])
+    assert ask("/own") == rows[0]
+    assert ask("/own/queue/order.a") == {"configure": False, "write": True, "read": False}
+    assert ask("/own/queue/order.b") == {"configure": False, "write": False, "read": False}
+    assert ask("/own/exchange/amq.default") == {"configure": False, "write": False, "read": True}
+    assert api.ask("GET", "/api/hermes/rights/foreign/queue/q", user="u-management", password="pw")[0] == 401
+    # an administrator sees it, and may do nothing there
+    status, doc = api.ask("GET", "/api/hermes/rights/foreign", user="u-administrator", password="pw")
+    assert (status, doc) == (200, {"user": "u-administrator", "vhost": "foreign", "configure": "", "write": "", "read": ""})
+
+
+def test_access_in_pages(api):
+    """Users and permissions are whole lists, as in RabbitMQ, but where somebody asks for a page."""
+    assert isinstance(api.must("GET", "/api/permissions?page=1&page_size=2"), list)
+    for where, total in (("users", 7), ("permissions", 9), ("vhosts/own/permissions", 6), ("users/u-management/permissions", 1)):
+        page = api.must("GET", "/api/%s?pagination=true&page=1&page_size=2" % where)
+        assert (page["total_count"], len(page["items"])) == (total, min(total, 2)), where
+    page = api.must("GET", "/api/permissions?pagination=true&page=1&page_size=5&name=u-mon&sort=vhost")
+    assert [(row["user"], row["vhost"]) for row in page["items"]] == [("u-monitoring", "own")]
+
+
+def test_default_accounts_open_with_another_password(api):
+    """Everybody knows the first one: it is good for this machine only."""
+    def place(name):
+        return api.must("GET", "/api/users/" + name)["loopback_only"]
+
+    assert place("guest") and place("admin") and not place("u-management")
+    assert api.must("GET", "/api/whoami")["loopback_only"]
+    old = api.must("GET", "/api/users/admin")
+    for body in ({"password": "admin"}, {"password_hash": old["password_hash"], "hashing_algorithm": old["hashing_algorithm"]}):
+        api.must("PUT", "/api/users/admin", dict(body, tags="administrator"))
+        assert place("admin")
+    api.must("PUT", "/api/users/admin", {"password": "another", "tags": "administrator"})
+    assert not place("admin") and place("guest")
+    who = api.must("GET", "/api/whoami", user="admin", password="another")
+    assert (who["default_password"], who["loopback_only"]) == (False, False)
 
 
 def test_limits_of_a_vhost_are_a_parameter(api):

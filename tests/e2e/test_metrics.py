@@ -1,5 +1,6 @@
 """Metrics as Prometheus sees them: its own tools read what the node writes, and the rules of contrib/prometheus."""
 # SPDX-License-Identifier: Apache-2.0
+import contextlib
 import json
 import re
 import shutil
@@ -204,6 +205,81 @@ def test_a_channel_that_waits_is_counted(node):
     assert one(got, "hermes_back_pressure_total", reason="memory") >= 1
     Api(this)("DELETE", "queues/%2F/full/contents", 204)
     wait_for(lambda: one(samples(scrape(this)), "hermes_back_pressure", reason="memory") == 0, what="that it goes on")
+    this.abort_conns()
+
+
+BOUNDED = """
+limits: {queues: 3, consumers: 1, channel_max: 5, message_size: 4KiB, frame_max: 4KiB, connections: 4, tails: 0,
+         handshake: 100ms}
+"""
+
+
+def overstep_amqp(this):
+    """Yields the bound that has been reached, each time."""
+    conn = this.raw()
+
+    def refused(chan, name, **args):
+        chan.send(name, **args)
+        chan.expect_close()
+        return chan.conn.channel()
+
+    chan = conn.channel()
+    for n in range(3):
+        chan.declare("bound-%d" % n)
+    chan = refused(chan, "queue.declare", queue="one more", arguments={})
+    yield "limits.queues"
+    chan.call("basic.consume", queue="bound-0", arguments={})
+    chan = refused(chan, "basic.consume", queue="bound-1", arguments={})
+    yield "limits.consumers"
+    chan.publish("", "bound-0", b"x" * 5000)
+    chan.expect_close(406)
+    yield "limits.message_size"
+    conn.send_method(6, "channel.open")
+    conn.expect_connection_close(530)
+    yield "limits.channel_max"
+    conn = this.raw()
+    conn.send_frame(1, 1, b"x" * 8192)
+    conn.expect_connection_close(501)
+    yield "limits.frame_max"
+    this.tcp().read_until_eof(30 * SLOW)
+    yield "limits.handshake"
+    this.abort_conns()
+
+
+def overstep_http(this):
+    api = Api(this)
+    api("PUT", "vhosts/few", 201)
+    api("PUT", "vhost-limits/few/max-queues", 204, {"value": 0})
+    api("PUT", "queues/few/q", 400, {})
+    yield "vhost_limits"
+    api("PUT", "user-limits/guest/max-connections", 204, {"value": 0})
+    with pytest.raises(Exception):
+        this.raw()
+    api("DELETE", "user-limits/guest/max-connections", 204)
+    yield "user_limits"
+    api("GET", "hermes/tail/%2F/queue/bound-0", 503)
+    yield "limits.tails"
+    api("PUT", "users/guest", 413, {"tags": "y" * (1 << 20)})
+    yield "http_body"
+    with contextlib.ExitStack() as held:
+        def one_more():
+            held.enter_context(this.tcp().sock)
+            return reached(this)["limits.connections"] > 0
+        wait_for(one_more, what="a connection that is refused")
+        yield "limits.connections"
+
+
+def reached(this):
+    return {dict(of)["bound"]: n for (name, of), n in samples(scrape(this)).items() if name == "hermes_bounds_reached_total"}
+
+
+def test_bounds_that_are_reached(node):
+    this = node(BOUNDED, metrics=True)
+    before = reached(this)
+    assert set(before.values()) == {0} and {"jobs", "browses", "web_sessions", "notices", "history", "lists"} <= set(before)
+    for overstep in (overstep_amqp, overstep_http):
+        for bound in overstep(this):
+            wait_for(lambda: reached(this)[bound] > before[bound], what=bound)
     this.abort_conns()
 
 

@@ -17,14 +17,17 @@ LOGIN = {"guest": "guest", "watcher": "pw"}
 class Tail:
     """An open tail: next() is an event's name and data."""
 
-    def __init__(self, node, where, user="guest", version="1.1", accept="text/event-stream", rcvbuf=None):
+    def __init__(self, node, where, user="guest", version="1.1", accept="text/event-stream", rcvbuf=None,
+                 cookie=None):
         self.sock = socket.socket()
         if rcvbuf:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, rcvbuf)
         self.sock.settimeout(10 * SLOW)
         self.sock.connect(("127.0.0.1", node.management_port))
-        login = base64.b64encode(("%s:%s" % (user, LOGIN[user])).encode()).decode()
-        self.sock.sendall(("GET /api/hermes/tail/%s HTTP/%s\r\nHost: x\r\nAccept: %s\r\nAuthorization: Basic %s\r\n\r\n"
+        login = "Authorization: Basic " + base64.b64encode(("%s:%s" % (user, LOGIN[user])).encode()).decode()
+        if cookie:
+            login = "Cookie: hermes_session=" + cookie
+        self.sock.sendall(("GET /api/hermes/tail/%s HTTP/%s\r\nHost: x\r\nAccept: %s\r\n%s\r\n\r\n"
                            % (where, version, accept, login)).encode())
         self.raw = b""
         self.text = b""
@@ -274,6 +277,43 @@ def test_a_user_who_is_deleted_or_loses_the_tag(chan, tail, api, watcher):
     api("DELETE", "users/watcher", 204)
     chan.publish("", "seen", b"x")
     assert mine.next() == ("end", {"reason": "the user is deleted"})
+
+
+def cookie_of(api):
+    answer = api.session.post(api.base + "login", data={"username": "watcher", "password": "pw"}, auth=lambda r: r)
+    assert answer.status_code == 200
+    return answer.cookies["hermes_session"]
+
+
+def test_the_end_of_a_login_is_the_end_of_its_tails(chan, tail, api, watcher):
+    """Of those of the same login only; another password ends all of them."""
+    chan.declare("seen")
+    first, second = cookie_of(api), cookie_of(api)
+    mine, other, basic = (tail("%2F/queue/seen", user="watcher", cookie=c) for c in (first, second, None))
+    answer = api.session.delete(api.base + "hermes/session", headers={"Cookie": "hermes_session=" + first}, auth=lambda r: r)
+    assert answer.status_code == 204
+    assert mine.next() == ("end", {"reason": "the login has ended"})
+    with pytest.raises(EOFError):
+        mine.next()
+    chan.publish("", "seen", b"x")
+    assert other.message()["payload"] == basic.message()["payload"] == "x"
+    user = api.get("users/watcher")
+    api("PUT", "users/watcher", 204, {k: user[k] for k in ("password_hash", "hashing_algorithm", "tags")})      # the same one
+    chan.publish("", "seen", b"y")
+    assert other.message()["payload"] == basic.message()["payload"] == "y"
+    api("PUT", "users/watcher", 204, {"password": "next", "tags": "management"})
+    for this in (other, basic):
+        assert this.next() == ("end", {"reason": "the user has another password"})
+
+
+def test_a_vhost_that_is_deleted(tail, api, watcher):
+    api("PUT", "vhosts/gone", 201)
+    api("PUT", "permissions/gone/watcher", 201, {"configure": "", "write": "", "read": ".*"})
+    api("PUT", "queues/gone/q", 201, {})
+    watchers = tail("gone/queue/q", user="watcher"), tail("gone/exchange/amq.topic", user="watcher")
+    api("DELETE", "vhosts/gone", 204)
+    for this in watchers:
+        assert this.next() == ("end", {"reason": "what was watched is gone"})
 
 
 def test_what_is_asked_is_checked(chan, node, api):

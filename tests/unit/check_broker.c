@@ -146,14 +146,15 @@ START_TEST(deliver_to_a_route)
 	struct queue *q[3] = { world_queue(&w, "a"), world_queue(&w, "b"), world_queue(&w, "c") };
 	struct route route = { .count = 3, .queue = q };
 	struct msg *m = world_msg(1, 100);
+	struct store_wait wait;
 
 	(void)peer_consume(&peer[0], q[0], "t", true);
-	ck_assert_int_eq(publish_deliver(w.broker, m, &route, 0, NULL), PUBLISH_ROUTED);
+	ck_assert_int_eq(publish_deliver(w.broker, m, &route, 0, &wait), PUBLISH_ROUTED);
 	ck_assert_uint_eq(m->refs, 2);
 	ck_assert_uint_eq(q[1]->ready_bytes, 100);
 	route.count = 0;
 	ck_assert_int_eq(
-	    publish_deliver(w.broker, world_msg(2, 8), &route, 0, NULL), PUBLISH_UNROUTED);
+	    publish_deliver(w.broker, world_msg(2, 8), &route, 0, &wait), PUBLISH_UNROUTED);
 	ck_assert_uint_eq(w.broker->stats.publish, 2);
 	ck_assert_uint_eq(w.broker->stats.publish_in, 108);
 }

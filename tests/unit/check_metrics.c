@@ -98,6 +98,20 @@ START_TEST(values)
 }
 END_TEST
 
+START_TEST(rows)
+{
+	struct metric_text t = { 0 };
+	char *p;
+
+	metric_row(&t, "a_total{", 8, "l=\"v\"", 5, 0.5);
+	metric_row(&t, "a_total{", 8, NULL, 0, 12);
+	ck_assert_uint_eq(t.bytes, 32);
+	p = text_of(&t);
+	ck_assert_str_eq(p, "a_total{l=\"v\"} 0.5\na_total{} 12\n");
+	free(p);
+}
+END_TEST
+
 START_TEST(histograms)
 {
 	static const uint64_t bounds[] = { 10, 1000, 0 };
@@ -339,6 +353,7 @@ main(void)
 	clock_init();
 	tcase_add_loop_test(pure, labels_are_escaped, 0, (int)COUNT_OF(labels));
 	tcase_add_loop_test(pure, values, 0, (int)COUNT_OF(numbers));
+	tcase_add_test(pure, rows);
 	tcase_add_test(pure, histograms);
 	tcase_add_test(pure, long_texts);
 	tcase_add_checked_fixture(http, setup, teardown);

@@ -434,7 +434,7 @@ START_TEST(goes_on_when_its_output_has_room)
 	peer_text(&p, 1, "out", "r");
 	ck_assert(ch->is_parked);
 	transport_pause(p.c->io, PAUSE_OUTPUT);
-	ch->session.allowance = 1;
+	session_allow(&ch->session, 1);
 	park_on_delivery(ch);
 	world_turns(&w, 3);
 	ck_assert_uint_eq(out->ready, 0);

@@ -84,6 +84,36 @@ START_TEST(test_every_set)
 }
 END_TEST
 
+/* Whatever it has, headers and expiration come and go, and nothing else changes. */
+START_TEST(test_written_as)
+{
+	const unsigned changed = PROP_HEADERS | PROP_EXPIRATION;
+	const struct span none = span_of(NULL, 0);
+	uint8_t raw[128], want[128], got[128];
+	struct props pr;
+
+	for (unsigned flags = 0; flags < 65536; flags += 4) {
+		size_t n = build((uint16_t)flags, raw);
+
+		ck_assert_int_eq(props_scan(span_of(raw, n), &pr), 0);
+		for (unsigned i = 0; i < 4; i++) {
+			unsigned to = (flags & ~changed) | (i & 1 ? PROP_HEADERS : 0u) |
+			              (i & 2 ? PROP_EXPIRATION : 0u);
+			struct span headers = i & 1 ? SPAN_LIT("\1aV") : none,
+			            expiration = i & 2 ? SPAN_LIT("60") : none;
+			size_t length = build((uint16_t)to, want);
+
+			ck_assert_uint_eq(
+			    props_write_as(span_of(raw, n), &pr, headers, expiration, NULL),
+			    length);
+			ck_assert_uint_eq(
+			    props_write_as(span_of(raw, n), &pr, headers, expiration, got), length);
+			ck_assert_mem_eq(got, want, length);
+		}
+	}
+}
+END_TEST
+
 START_TEST(test_truncated)
 {
 	struct props pr = { .flags = 77 };
@@ -212,6 +242,7 @@ main(void)
 	int failed;
 
 	tcase_add_test(t, test_every_set);
+	tcase_add_test(t, test_written_as);
 	tcase_add_test(t, test_truncated);
 	tcase_add_loop_test(t, test_form, 0, COUNT_OF(forms));
 	tcase_add_test(t, test_empty_is_not_absent);

@@ -40,37 +40,13 @@ teardown(void)
 	world_fini(&w);
 }
 
-/* A message without body. props: from the flags on. */
-static struct msg *
-make(const char *exchange, const char *key, struct span props)
-{
-	size_t x = strlen(exchange), k = strlen(key), names = x + k + 3,
-	       meta = names + 7 + 12 + props.n + 1;
-	struct msg *m = msg_try_new(meta);
-	uint8_t *p = m->wire;
-
-	ck_assert_ptr_nonnull(m);
-	memset(p, 0, meta);
-	*p++ = (uint8_t)x;
-	memcpy(p, exchange, x);
-	p += x;
-	*p++ = (uint8_t)k;
-	memcpy(p, key, k);
-	p[k] = 0xce;
-	memcpy(m->wire + names + 19, props.p, props.n);
-	m->wire[meta - 1] = 0xce;
-	m->names_len = (uint16_t)names;
-	m->meta_len = (uint32_t)meta;
-	return m;
-}
-
 static uint64_t last_due;
 
 /* The number of queues, or -1 with the refusal in *e. */
 static int
 publish(const char *exchange, const char *key, struct span props, const struct error **e)
 {
-	struct msg *m = make(exchange, key, props);
+	struct msg *m = world_message(exchange, key, props);
 	const struct route *r = NULL;
 	struct props pr;
 	int n = -1;
@@ -352,6 +328,37 @@ START_TEST(test_memo_leaves_out)
 }
 END_TEST
 
+/* What comes next is counted for the exchange of the last message, remembered or not. */
+START_TEST(test_counts_follow_the_exchange)
+{
+	struct exchange *x = world_exchange(&w, "x", "direct", false, NULL);
+	struct exchange *y = world_exchange(&w, "y", "direct", false, NULL);
+	struct span with_cc = SPAN_LIT("\x20\0\0\0\0\x0e\2CCA\0\0\0\6S\0\0\0\1r");
+	const struct error *e;
+	const struct {
+		struct exchange *to;
+		bool has_cc;
+	} steps[] = { { x, false }, { x, false }, { y, true }, { x, false }, { x, true },
+		{ x, false }, { y, false }, { y, false }, { x, true }, { y, true }, { y, false } };
+	unsigned to_x = 0, to_y = 0;
+
+	for (size_t i = 0; i < COUNT_OF(steps); i++) {
+		ck_assert_int_eq(publish(steps[i].to->name, "k",
+		                     steps[i].has_cc ? with_cc : SPAN_LIT("\0\0"), &e),
+		    0);
+		ck_assert_ptr_eq(memo.exchange, steps[i].to);
+		publish_count(&session, memo.exchange, 0);
+		to_x += steps[i].to == x;
+		to_y += steps[i].to == y;
+	}
+	ck_assert_uint_eq(session.published.count, 2);
+	ck_assert_uint_eq(published_count(&session, 0), to_x);
+	ck_assert_uint_eq(published_count(&session, 1), to_y);
+	ck_assert_uint_eq(x->stats.publish_in, to_x);
+	ck_assert_uint_eq(y->stats.publish_in, to_y);
+}
+END_TEST
+
 /* Names of 255 bytes fit. */
 START_TEST(test_long_names)
 {
@@ -384,6 +391,7 @@ main(void)
 	tcase_add_test(t, test_memo_default_exchange);
 	tcase_add_test(t, test_memo_compares_all);
 	tcase_add_test(t, test_memo_leaves_out);
+	tcase_add_test(t, test_counts_follow_the_exchange);
 	tcase_add_test(t, test_long_names);
 	tcase_set_timeout(t, 30);
 	suite_add_tcase(s, t);

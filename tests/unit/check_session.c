@@ -87,7 +87,7 @@ START_TEST(tags_count_all_deliveries)
 	ck_assert_uint_eq(tag, 42);
 	msg_unref(&e.m);
 	ck_assert(!session_get(&peer[0].session, q, true, &e, &tag, &left));
-	ck_assert_uint_eq(peer[0].session.allowance, 42);
+	ck_assert_uint_eq(session_allowance(&peer[0].session), 42);
 	ck_assert_ptr_null(settle(41, true, SETTLE_ACK));
 	ck_assert_uint_eq(q->stats.deliver_no_ack, 40);
 	ck_assert_uint_eq(q->stats.get, 1);

@@ -66,8 +66,9 @@ static void
 publish(struct msg *m, uint64_t due_ms)
 {
 	struct route route = { .count = 1, .queue = &q };
+	struct store_wait wait;
 
-	ck_assert_int_eq(publish_deliver(w.broker, m, &route, due_ms, NULL), PUBLISH_ROUTED);
+	ck_assert_int_eq(publish_deliver(w.broker, m, &route, due_ms, &wait), PUBLISH_ROUTED);
 }
 
 static void
@@ -239,9 +240,9 @@ START_TEST(an_exchange_shows_what_is_published_to_it)
 
 	world_client(&w, &client);
 	session_init(&session, &client, &none);
-	publish_count(&session, other, m, 0);
+	publish_late(&session, other, m, 0);
 	ck_assert_uint_eq(take_all(t), 0);
-	publish_count(&session, x, m, 0);
+	publish_late(&session, x, m, 0);
 	ck_assert_uint_eq(take_all(t), 1);
 	ck_assert_ptr_null(exchange_delete(w.vhost, SPAN_LIT("x"), false));
 	ck_assert_ptr_null(tap_exchange(t));

@@ -15,6 +15,7 @@
 #include "broker/binding.h"
 #include "broker/broker.h"
 #include "broker/exchange.h"
+#include "broker/msg.h"
 #include "broker/queue.h"
 #include "broker/route.h"
 #include "broker/table.h"
@@ -82,6 +83,30 @@ static inline void
 world_bind(struct exchange *source, struct queue *q, struct exchange *x, const char *key)
 {
 	ck_assert_ptr_null(binding_add(source, q, x, span_str(key), NULL));
+}
+
+/* A message without body. props: from the flags on. */
+static inline struct msg *
+world_message(const char *exchange, const char *key, struct span props)
+{
+	size_t x = strlen(exchange), k = strlen(key), names = x + k + 3,
+	       meta = names + 7 + 12 + props.n + 1;
+	struct msg *m = msg_try_new(meta);
+	uint8_t *p = m->wire;
+
+	ck_assert_ptr_nonnull(m);
+	memset(p, 0, meta);
+	*p++ = (uint8_t)x;
+	memcpy(p, exchange, x);
+	p += x;
+	*p++ = (uint8_t)k;
+	memcpy(p, key, k);
+	p[k] = 0xce;
+	memcpy(m->wire + names + 19, props.p, props.n);
+	m->wire[meta - 1] = 0xce;
+	m->names_len = (uint16_t)names;
+	m->meta_len = (uint32_t)meta;
+	return m;
 }
 
 static inline bool

@@ -7,9 +7,15 @@ import { complain } from './toast.jsx';
 export function Dialog({ title, onClose, children, wide }) {
 	const ref = useRef();
 	useEffect(() => {
-		ref.current.showModal();
+		const before = document.activeElement, dialog = ref.current;
+		dialog.showModal();
+		return () => { // also where it went because its work is done
+			dialog.close();
+			if (before?.isConnected)
+				before.focus();
+		};
 	}, []);
-	/* At once: the browser tells of it later, when another one may be open. Closed by it, the focus goes back. */
+	/* At once: the browser tells of it later, when another one may be open. */
 	const close = (e) => {
 		e.preventDefault();
 		ref.current.close();

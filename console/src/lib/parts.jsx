@@ -2,8 +2,10 @@
 // Small things that many pages show.
 import { t } from '../i18n/index.js';
 
+const LONG = 40; // characters: a table may cut it
+
 /** A name from outside: as text, its direction its own, white space seen. */
-export const Name = ({ children }) => <bdi class="name">{children === '' ? <i>{t('empty_name')}</i> : children}</bdi>;
+export const Name = ({ children }) => <bdi class="name" title={children?.length > LONG ? children : undefined}>{children === '' ? <i>{t('empty_name')}</i> : children}</bdi>;
 
 /** [[label, value], ...]; rows whose value is undefined or null are left out. */
 export const Facts = ({ rows }) => (

@@ -13,7 +13,7 @@ export function Pick({ form, name, where, ...rest }) {
 	const id = useId(), typed = form.values[name];
 	useEffect(() => {
 		const control = new AbortController();
-		const timer = setTimeout(() => get(where + query({ page: 1, page_size: MOST, name: typed, columns: 'name', disable_stats: true }), { signal: control.signal })
+		const timer = setTimeout(() => get(where + query({ page: 1, page_size: MOST, name: typed, columns: 'name', disable_stats: true, pagination: true }), { signal: control.signal })
 			.then((list) => setFound(list.items.map((item) => item.name).filter(Boolean))).catch(() => {}), PAUSE);
 		return () => {
 			clearTimeout(timer);

@@ -8,10 +8,10 @@ import { Area, Check, Form, Select, Text, parseObject, useForm } from './form.js
 
 const NUMBERS = ['priority'];
 
-/** routingKey: where it is the page's, not to be asked for. */
-export function Publish({ vhost, exchange, routingKey, after }) {
+/** routingKey: where it is the page's, not to be asked for; firstKey: stands in the field. */
+export function Publish({ vhost, exchange, routingKey, firstKey, after }) {
 	const [went, setWent] = useState(null); // the queues of the last message
-	const form = useForm({ key: routingKey ?? '', payload: '', encoding: 'string', persistent: true, headers: '', properties: '' });
+	const form = useForm({ key: routingKey ?? firstKey ?? '', payload: '', encoding: 'string', persistent: true, headers: '', properties: '' });
 	const submit = async () => {
 		const v = form.values;
 		const properties = { ...parseObject(v.properties, t('properties')), headers: parseObject(v.headers, t('headers')) };
@@ -48,5 +48,5 @@ function Went({ went, vhost, exchange }) {
 	if (!went.routed)
 		return <p class="refused" role="alert">{t('publish.unrouted')} {exchange !== '' && <a href={exchangeHref(vhost, exchange, 'bindings')}>{t('publish.bind')}</a>}</p>;
 	const waits = went.exchanges.some((x) => x.delay_ms);
-	return <p class="done" role="status">{t(waits ? 'publish.later' : 'publish.went')} <QueueLinks vhost={vhost} queues={went.queues} tab="messages" /></p>;
+	return <p class="done" role="status">{t(waits ? 'publish.later' : 'publish.went')} <QueueLinks vhost={vhost} queues={went.queues} tab="look" /></p>;
 }

@@ -10,7 +10,7 @@ import { useKept, usePolled } from './hooks.js';
 const SIZES = [25, 50, 100, 500];
 
 /**
- * columns: [{ key, title, cell: (row) => node, sort: 'field of the API', number: true, needs: ['fields'] }].
+ * columns: [{ key, title, cell: (row) => node, sort: 'field of the API', number: true, narrow: true, needs: ['fields'] }].
  * A column without `cell` shows row[key] as text.
  */
 export function Rows({ columns, rows, empty, sort, desc, onSort, rowKey, label }) {
@@ -25,7 +25,7 @@ export function Rows({ columns, rows, empty, sort, desc, onSort, rowKey, label }
 					{rows.map((row, i) => (
 						<tr key={rowKey ? rowKey(row) : i}>
 							{columns.map((c) => (
-								<td key={c.key} class={c.number ? 'number' : ''}>{c.cell ? c.cell(row) : <bdi>{row[c.key]}</bdi>}</td>
+								<td key={c.key} class={c.number ? 'number' : c.narrow ? 'narrow' : ''}>{c.cell ? c.cell(row) : <bdi>{row[c.key]}</bdi>}</td>
 							))}
 						</tr>
 					))}

@@ -4,42 +4,42 @@ import { useState } from 'preact/hooks';
 import { del, path, post } from '../api.js';
 import { t } from '../i18n/index.js';
 import { Destroy } from '../lib/dialog.jsx';
-import { DEFAULT, ExchangeLink, queueHref } from '../lib/exchange.jsx';
+import { DEFAULT, ExchangeLink, exchangeHref, queueHref } from '../lib/exchange.jsx';
 import { Form, Select, Text, parseObject, useForm } from '../lib/form.jsx';
 import { Badge, Card, Name, Value } from '../lib/parts.jsx';
 import { Pick } from '../lib/pick.jsx';
 import { ServerTable } from '../lib/table.jsx';
 import { say } from '../lib/toast.jsx';
 
-/** from: out of this exchange; else those that lead to it. */
-export function ExchangeBindings({ from, vhost, name, type }) {
+/** from: out of this exchange; else those that lead to it. may: the user may bind. */
+export function ExchangeBindings({ from, vhost, name, type, may }) {
 	const [bound, setBound] = useState(0);
 	const after = () => setBound((n) => n + 1);
 	return (
 		<>
-			{name === '' ? <p class="muted">{t('exchange.default.text')}</p> : (
+			{name === '' ? <p class="muted">{t('exchange.default.text')}</p> : may && (
 				<Card title={t(from ? 'bind.from' : 'bind.to')}>
 					{from ? <BindFrom vhost={vhost} name={name} type={type} after={after} /> : <BindTo vhost={vhost} kind="e" name={name} after={after} />}
 				</Card>
 			)}
-			<List key={bound} from={from} vhost={vhost} path={path('exchanges', vhost, name || DEFAULT, 'bindings', from ? 'source' : 'destination')}
+			<List key={bound} from={from} vhost={vhost} may={may} path={path('exchanges', vhost, name || DEFAULT, 'bindings', from ? 'source' : 'destination')}
 				empty={t(from ? 'bindings.none.from' : 'bindings.none.to')} />
 		</>
 	);
 }
 
-export function QueueBindings({ vhost, name }) {
+export function QueueBindings({ vhost, name, may }) {
 	const [bound, setBound] = useState(0);
 	return (
 		<>
-			<Card title={t('bind')}><BindTo vhost={vhost} kind="q" name={name} after={() => setBound((n) => n + 1)} /></Card>
-			<List key={bound} vhost={vhost} path={path('queues', vhost, name, 'bindings')} />
+			{may && <Card title={t('bind')}><BindTo vhost={vhost} kind="q" name={name} after={() => setBound((n) => n + 1)} /></Card>}
+			<List key={bound} vhost={vhost} may={may} publish path={path('queues', vhost, name, 'bindings')} />
 		</>
 	);
 }
 
-/* path: of the bindings; from: the other end is where they lead, else where they come from. */
-function List({ from, vhost, path: where, empty }) {
+/* path: of the bindings; from: the other end is where they lead, else where they come from; publish: offered through each. */
+function List({ from, vhost, may, publish, path: where, empty }) {
 	const columns = (again) => [
 		from
 			? { key: 'destination', title: t('destination'), sort: 'destination', needs: ['destination', 'destination_type'], cell: (b) => <Destination binding={b} vhost={vhost} /> }
@@ -48,7 +48,10 @@ function List({ from, vhost, path: where, empty }) {
 		{ key: 'arguments', title: t('arguments'), cell: (b) => <Value of={b.arguments} /> },
 		{ key: 'do', title: '', needs: ['source', 'destination', 'destination_type', 'properties_key'],
 			cell: (b) => b.source !== '' && (
-				<span class="tools"><Destroy small label={t('unbind')} question={t('unbind.sure')} run={() => unbind(vhost, b, again)} /></span>) },
+				<span class="tools">
+					{publish && <a class="button small" href={exchangeHref(vhost, b.source, 'publish') + '&key=' + encodeURIComponent(b.routing_key)}>{t('publish')}</a>}
+					{may && <Destroy small label={t('unbind')} question={t('unbind.sure')} run={() => unbind(vhost, b, again)} />}
+				</span>) },
 	];
 	return <ServerTable name="bindings" path={where} columns={columns} sort={from ? 'destination' : 'source'} empty={empty}
 		rowKey={(b) => `${b.source}\n${b.destination_type}\n${b.destination}\n${b.properties_key}`} />;

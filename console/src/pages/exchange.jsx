@@ -9,6 +9,7 @@ import { usePolled } from '../lib/hooks.js';
 import { Badge, Card, Facts, Name, Refused, Tabs, Value } from '../lib/parts.jsx';
 import { Publish } from '../lib/publish.jsx';
 import { Tail } from '../lib/tail.jsx';
+import { useRights } from '../lib/rights.jsx';
 import { say } from '../lib/toast.jsx';
 import { go, setParams, useRoute } from '../router.js';
 import { ExchangeBindings } from './bindings.jsx';
@@ -23,24 +24,25 @@ export function Exchange({ args: [vhost, inAddress] }) {
 	const { params } = useRoute();
 	const { data: x, error, again } = usePolled((signal) => get(path('exchanges', vhost, inAddress), { signal }), [vhost, inAddress]);
 	const name = inAddress === DEFAULT ? '' : inAddress;
-	const tabs = TABS.filter((tab) => !(tab === 'publish' && x?.internal) && !(tab === 'inbound' && name === ''));
+	const may = useRights(vhost, 'exchange', inAddress);
+	const tabs = TABS.filter((tab) => !(tab === 'publish' && (x?.internal || !may.write)) && !(tab === 'inbound' && name === '') && !(tab === 'live' && !may.read));
 	const tab = tabs.includes(params.tab) ? params.tab : 'state';
 	return (
 		<>
 			<h1>{t('exchange')} {name === '' ? t('exchange.default') : <Name>{name}</Name>} <small class="muted"><bdi>{vhost}</bdi></small></h1>
 			<Refused error={error} />
 			<Tabs choices={tabs.map((k) => [k, t('exchange.tab.' + k)])} value={tab} onChange={goTab} />
-			{x && tab === 'state' && <About exchange={x} vhost={vhost} name={name} />}
+			{x && tab === 'state' && <About exchange={x} vhost={vhost} name={name} may={may.configure} />}
 			{x && tab === 'route' && <Route vhost={vhost} exchange={name} type={x.type} />}
-			{x && tab === 'bindings' && <ExchangeBindings from vhost={vhost} name={name} type={x.type} />}
-			{x && tab === 'inbound' && <ExchangeBindings vhost={vhost} name={name} type={x.type} />}
+			{x && tab === 'bindings' && <ExchangeBindings from vhost={vhost} name={name} type={x.type} may={may.read} />}
+			{x && tab === 'inbound' && <ExchangeBindings vhost={vhost} name={name} type={x.type} may={may.write} />}
 			{x && tab === 'live' && <Tail what="exchange" vhost={vhost} name={inAddress} />}
-			{x && tab === 'publish' && <Card title={t('publish.exchange')}><Publish vhost={vhost} exchange={name} after={again} /></Card>}
+			{x && tab === 'publish' && <Card title={t('publish.exchange')}><Publish vhost={vhost} exchange={name} firstKey={params.key} after={again} /></Card>}
 		</>
 	);
 }
 
-function About({ exchange: x, vhost, name }) {
+function About({ exchange: x, vhost, name, may }) {
 	const stats = x.message_stats ?? {};
 	const remove = async () => {
 		await del(path('exchanges', vhost, name));
@@ -64,7 +66,7 @@ function About({ exchange: x, vhost, name }) {
 					[t('policy'), x.policy ? <bdi>{x.policy}</bdi> : t('none')],
 				]} />
 			</Card>
-			{!isPredeclared(name) && (
+			{may && !isPredeclared(name) && (
 				<Card title={t('actions')}>
 					<Destroy label={t('exchange.delete')} question={t('exchange.delete.sure')} name={name} run={remove} />
 				</Card>

@@ -8,10 +8,10 @@ import { Area, Check, Form, Select, Text, parseObject, useForm } from '../lib/fo
 import { rate } from '../lib/format.js';
 import { Badge } from '../lib/parts.jsx';
 import { Pick } from '../lib/pick.jsx';
+import { useDeclaring } from '../lib/rights.jsx';
 import { ServerTable } from '../lib/table.jsx';
 import { say } from '../lib/toast.jsx';
 import { go } from '../router.js';
-import { useSession } from '../session.js';
 import { ExchangeFeatures, ExchangeLink } from '../lib/exchange.jsx';
 
 const rateColumn = (key, title, field) => ({ key, title, sort: `message_stats.${field}_details.rate`, number: true,
@@ -44,8 +44,7 @@ function argumentsOf(v) {
 	return args;
 }
 
-function Declare({ onDone }) {
-	const { vhosts } = useSession();
+function Declare({ vhosts, onDone }) {
 	const form = useForm({ vhost: vhosts.includes('/') ? '/' : vhosts[0], name: '', type: 'direct', delayed: 'direct', header: '', property: '', alternate: '',
 		durable: true, auto_delete: false, internal: false, more: '' });
 	const { type, vhost, name } = form.values;
@@ -81,7 +80,7 @@ function Declare({ onDone }) {
 
 export function Exchanges() {
 	const [declaring, setDeclaring] = useState(false);
-	const { vhosts } = useSession();
+	const vhosts = useDeclaring();
 	return (
 		<>
 			<h1>{t('page.exchanges')}</h1>
@@ -91,7 +90,7 @@ export function Exchanges() {
 						{vhosts.length > 0 && <button class="primary" onClick={() => setDeclaring(true)}>{t('exchange.declare')}…</button>}
 						{declaring && (
 							<Dialog title={t('exchange.declare')} wide onClose={() => setDeclaring(false)}>
-								<Declare onDone={(vhost, name) => go('exchanges', vhost, name)} />
+								<Declare vhosts={vhosts} onDone={(vhost, name) => go('exchanges', vhost, name)} />
 							</Dialog>
 						)}
 					</>

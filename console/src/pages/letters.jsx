@@ -38,7 +38,7 @@ export const DeadLetters = () => (
 );
 
 const letterColumns = ({ chosen, choose, open }) => [
-	{ key: 'chosen', title: '', cell: (m) => <input type="checkbox" checked={chosen.has(m.id)} aria-label={t('letter.choose', { id: m.id })}
+	{ key: 'chosen', title: '', narrow: true, cell: (m) => <input type="checkbox" checked={chosen.has(m.id)} aria-label={t('letter.choose', { id: m.id })}
 		onChange={() => choose(m.id)} /> },
 	{ key: 'reason', title: t('letter.reason'), cell: (m) => (m.first_death ? <Badge kind="warn">{reason(m.reason)}</Badge> : <Badge>{t('letter.none')}</Badge>) },
 	{ key: 'count', title: t('letter.count'), number: true, cell: (m) => number(m.count) },

@@ -4,10 +4,12 @@ import { useState } from 'preact/hooks';
 import { get } from '../api.js';
 import { t } from '../i18n/index.js';
 import { Dialog } from '../lib/dialog.jsx';
+import { Select, useForm } from '../lib/form.jsx';
 import { number } from '../lib/format.js';
 import { usePolled } from '../lib/hooks.js';
 import { LIMITS, LimitsForm } from '../lib/limits.jsx';
 import { Card, Name, Refused } from '../lib/parts.jsx';
+import { Pick } from '../lib/pick.jsx';
 import { Rows } from '../lib/table.jsx';
 import { href } from '../router.js';
 import { useSession } from '../session.js';
@@ -20,25 +22,26 @@ const columns = (of, edit) => [
 	edit && { key: 'do', title: '', cell: (l) => <span class="tools"><button class="small" onClick={() => edit(l[of])}>{t('edit')}…</button></span> },
 ].filter(Boolean);
 
-/** of: 'vhost' or 'user'; names: those that may be chosen. */
+/** of: 'vhost' or 'user'; names: vhosts that may be chosen. */
 function LimitsOf({ of, names, may }) {
 	const { data, error, again } = usePolled((signal) => get(of + '-limits', { signal }), [of]);
-	const [open, setOpen] = useState(null); // a name; '': none chosen yet
+	const [isOpen, setIsOpen] = useState(false);
+	const form = useForm({ name: '' }), open = form.values.name; // '': none chosen yet
+	const setOpen = (name) => {
+		form.set('name', name);
+		setIsOpen(true);
+	};
 	const value = data?.find((l) => l[of] === open)?.value ?? {};
-	const close = () => setOpen(null);
+	const close = () => setIsOpen(false);
 	return (
 		<Card title={t('limits.' + of)} wide tools={may && <button onClick={() => setOpen('')}>{t('limits.submit')}…</button>}>
 			<Refused error={error} />
 			{data && <Rows columns={columns(of, may && setOpen)} rows={data} label={t('limits.' + of)} empty={t('limits.none')} rowKey={(l) => l[of]} />}
-			{open !== null && (
+			{isOpen && (
 				<Dialog title={t('limits.' + of)} onClose={close}>
-					<label class="field"><span class="label">{t(of)}</span>
-						<select value={open} onChange={(e) => setOpen(e.target.value)} autofocus>
-							<option value="">{t('choose')}</option>
-							{names.map((n) => <option value={n}>{n}</option>)}
-						</select>
-					</label>
-					{open !== '' && <LimitsForm key={open} of={of} name={open} value={value} after={() => { close(); again(); }} />}
+					{names ? <Select form={form} name="name" label={t(of)} options={[['', t('choose')], ...names]} autofocus />
+						: <Pick form={form} name="name" label={t(of)} where="users" autofocus />}
+					{open !== '' && <LimitsForm key={open + JSON.stringify(value)} of={of} name={open} value={value} after={() => { close(); again(); }} />}
 				</Dialog>
 			)}
 		</Card>
@@ -47,13 +50,12 @@ function LimitsOf({ of, names, may }) {
 
 export function LimitsPage() {
 	const { vhosts, isAdministrator } = useSession();
-	const { data: users } = usePolled((signal) => (isAdministrator ? get('users?columns=name', { signal }) : []), []);
 	return (
 		<>
 			<h1>{t('page.limits')}</h1>
 			<p class="muted">{t('limits.what')}</p>
 			<LimitsOf of="vhost" names={vhosts} may={isAdministrator} />
-			<LimitsOf of="user" names={(users ?? []).map((u) => u.name)} may={isAdministrator} />
+			<LimitsOf of="user" may={isAdministrator} />
 		</>
 	);
 }

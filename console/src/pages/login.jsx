@@ -4,10 +4,25 @@ import { t } from '../i18n/index.js';
 import { Form, Text, useForm } from '../lib/form.jsx';
 import { LanguageChoice, ThemeChoice } from '../lib/choices.jsx';
 
+/* Why it was refused, and what to do. */
+function why({ status, reason }) {
+	if (status === 429)
+		return t('login.many');
+	if (/localhost/.test(reason))
+		return t('login.local');
+	if (/management user/.test(reason))
+		return t('login.tags');
+	return status === 401 ? t('login.wrong') : reason;
+}
+
 export function Login({ onLogin, expired, redraw }) {
 	const form = useForm({ username: '', password: '' });
 	const submit = async () => {
-		await login(form.values.username, form.values.password);
+		try {
+			await login(form.values.username, form.values.password);
+		} catch (error) {
+			throw new Error(why(error));
+		}
 		await onLogin();
 	};
 	return (

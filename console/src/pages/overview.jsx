@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Is the node well, and which queue is not?
-import { get } from '../api.js';
+import { get, query } from '../api.js';
 import { t } from '../i18n/index.js';
 import { bytes, duration, number, rate } from '../lib/format.js';
 import { Histories } from '../lib/history.jsx';
@@ -11,8 +11,9 @@ import { href } from '../router.js';
 import { useSession } from '../session.js';
 
 const TOP = 8;
-const topQueues = (sort) => `queues?page=1&page_size=${TOP}&sort=${sort}&sort_reverse=true&columns=name,vhost,state,messages,` +
-	'messages_ready,consumers,message_stats,head_message_timestamp';
+const TOP_EVERY = 10000; // milliseconds: with very many queues it is work
+const topQueues = (sort, reverse) => 'queues' + query({ page: 1, page_size: TOP, sort, sort_reverse: reverse,
+	columns: 'name,vhost,messages,consumers,message_stats,head_arrived' });
 
 async function load(session, signal) {
 	const [overview, nodes] = await Promise.all([
@@ -64,14 +65,20 @@ function Totals({ overview }) {
 	);
 }
 
-const topColumns = () => [
-	{ key: 'name', title: t('queue'), cell: (q) => <a href={href('queues', q.vhost, q.name)}><Name>{q.name}</Name></a> },
-	{ key: 'vhost', title: t('vhost') },
+const queueColumn = () => ({ key: 'name', title: t('queue'), cell: (q) => (
+	<><a href={href('queues', q.vhost, q.name)}><Name>{q.name}</Name></a>{q.vhost !== '/' && <div class="muted"><Name>{q.vhost}</Name></div>}</>) });
+const countColumns = () => [
 	{ key: 'messages', title: t('messages'), number: true, cell: (q) => number(q.messages) },
 	{ key: 'consumers', title: t('page.consumers'), number: true, cell: (q) => (q.consumers || !q.messages ? number(q.consumers)
 		: <Badge kind="warn">{t('no_consumers')}</Badge>) },
-	{ key: 'in', title: t('line.publish'), number: true, cell: (q) => rate(q.message_stats?.publish_details?.rate ?? 0) },
-	{ key: 'out', title: t('line.deliver'), number: true, cell: (q) => rate(q.message_stats?.deliver_get_details?.rate ?? 0) },
+];
+const longestColumns = () => [queueColumn(), ...countColumns(),
+	{ key: 'rates', title: t('top.rates'), number: true,
+		cell: (q) => `${rate(q.message_stats?.publish_details?.rate ?? 0)} / ${rate(q.message_stats?.deliver_get_details?.rate ?? 0)}` },
+];
+const oldestColumns = () => [queueColumn(),
+	{ key: 'age', title: t('top.age'), number: true, cell: (q) => duration(Math.max(0, Date.now() - q.head_arrived)) },
+	...countColumns(),
 ];
 
 function Node({ node, overview }) {
@@ -88,15 +95,24 @@ function Node({ node, overview }) {
 	);
 }
 
-/* Asked for by itself: with very many queues it takes longer than the rest. */
-function Top({ vhosts }) {
-	const { data, error } = usePolled((signal) => get(topQueues('messages'), { signal }), []);
+/* Asked for by themselves: with very many queues they take longer than the rest. */
+function Top({ title, sort, reverse, rows, columns, empty }) {
+	const { data, error } = usePolled((signal) => get(topQueues(sort, reverse), { signal }), [], TOP_EVERY);
+	return (
+		<Card title={title}>
+			<Refused error={error} />
+			{data && <Rows columns={columns} rows={rows(data.items)} rowKey={(q) => q.vhost + '/' + q.name} label={title} empty={empty} />}
+		</Card>
+	);
+}
+
+function Tops({ vhosts }) {
 	const none = <>{t('queues.none')} {vhosts.length > 0 && <a href={href('queues') + '?declare=1'}>{t('queue.declare')}…</a>}</>;
 	return (
-		<Card title={t('top.backlog')} wide>
-			<Refused error={error} />
-			{data && <Rows columns={topColumns()} rows={data.items} rowKey={(q) => q.vhost + '/' + q.name} label={t('top.backlog')} empty={none} />}
-		</Card>
+		<>
+			<Top title={t('top.backlog')} sort="messages" reverse rows={(items) => items} columns={longestColumns()} empty={none} />
+			<Top title={t('top.oldest')} sort="head_arrived" rows={(items) => items.filter((q) => q.head_arrived)} columns={oldestColumns()} empty={t('top.oldest.none')} />
+		</>
 	);
 }
 
@@ -115,8 +131,8 @@ export function Overview() {
 			]} />}
 			{data && (
 				<div class="cards">
-					<Top vhosts={session.vhosts} />
-					<Card title={t('node')}><Node node={data.node} overview={data.overview} /></Card>
+					<Tops vhosts={session.vhosts} />
+					<Card title={t('node')} wide><Node node={data.node} overview={data.overview} /></Card>
 				</div>
 			)}
 		</>

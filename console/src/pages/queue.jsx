@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks';
 import { del, get, path, post, put, query } from '../api.js';
 import { t } from '../i18n/index.js';
 import { Destroy, Dialog } from '../lib/dialog.jsx';
-import { queueHref } from '../lib/exchange.jsx';
+import { DEFAULT, queueHref } from '../lib/exchange.jsx';
 import { Form, Select, Text, useForm } from '../lib/form.jsx';
 import { bytes, number, rate, time } from '../lib/format.js';
 import { Histories } from '../lib/history.jsx';
@@ -13,6 +13,7 @@ import { Jobs, Move } from '../lib/jobs.jsx';
 import { Message } from '../lib/message.jsx';
 import { Card, Facts, Name, Refused, Tabs, Value } from '../lib/parts.jsx';
 import { Publish } from '../lib/publish.jsx';
+import { useRights } from '../lib/rights.jsx';
 import { Rows } from '../lib/table.jsx';
 import { Tail } from '../lib/tail.jsx';
 import { attempt, say } from '../lib/toast.jsx';
@@ -30,21 +31,22 @@ const load = async (vhost, name, signal) => {
 export function Queue({ args: [vhost, name] }) {
 	const { params } = useRoute();
 	const { data, error, again } = usePolled((signal) => load(vhost, name, signal), [vhost, name]);
+	const may = useRights(vhost, 'queue', name), toDefault = useRights(vhost, 'exchange', DEFAULT);
 	const tab = params.tab ?? 'state';
-	const tabs = ['state', 'consumers', 'bindings', 'look', 'messages', 'live', 'publish'];
+	const tabs = ['state', 'consumers', 'bindings', ...(may.read ? ['look', 'messages', 'live'] : []), ...(toDefault.write ? ['publish'] : [])];
 	return (
 		<>
 			<h1>{t('queue')} <Name>{name}</Name> <small class="muted"><bdi>{vhost}</bdi></small></h1>
 			<Refused error={error} />
 			<Tabs choices={tabs.map((k) => [k, t('queue.tab.' + k)])} value={tab} onChange={(k) => setParams({ tab: k, page: null, search: null, sort: null, desc: null })} />
-			{data && tab === 'state' && isNew(data) && <Next vhost={vhost} name={name} />}
-			{data && tab === 'state' && <About queue={data.queue} vhost={vhost} name={name} again={again} />}
+			{data && tab === 'state' && isNew(data) && <Next vhost={vhost} name={name} bind={may.write} publish={toDefault.write} />}
+			{data && tab === 'state' && <About queue={data.queue} vhost={vhost} name={name} again={again} may={may} />}
 			{data && tab === 'consumers' && <Consumers consumers={data.queue.consumer_details ?? []} />}
-			{data && tab === 'bindings' && <QueueBindings vhost={vhost} name={name} />}
-			{data && tab === 'look' && <Look vhost={vhost} name={name} />}
-			{data && tab === 'messages' && <Get vhost={vhost} name={name} after={again} />}
-			{data && tab === 'live' && <Tail what="queue" vhost={vhost} name={name} />}
-			{data && tab === 'publish' && <Card title={t('publish.queue')}><Publish vhost={vhost} exchange="" routingKey={name} after={again} /></Card>}
+			{data && tab === 'bindings' && <QueueBindings vhost={vhost} name={name} may={may.write} />}
+			{data && may.read && tab === 'look' && <Look vhost={vhost} name={name} />}
+			{data && may.read && tab === 'messages' && <Get vhost={vhost} name={name} after={again} />}
+			{data && may.read && tab === 'live' && <Tail what="queue" vhost={vhost} name={name} />}
+			{data && toDefault.write && tab === 'publish' && <Card title={t('publish.queue')}><Publish vhost={vhost} exchange="" routingKey={name} after={again} /></Card>}
 		</>
 	);
 }
@@ -52,12 +54,12 @@ export function Queue({ args: [vhost, name] }) {
 /* Nothing has happened to it yet: only the default exchange leads to it. */
 const isNew = ({ queue, bindings }) => bindings <= 1 && !queue.messages && !queue.consumers;
 
-const Next = ({ vhost, name }) => (
-	<p class="hint">{t('queue.next')} <a href={queueHref(vhost, name, 'bindings')}>{t('queue.next.bind')}</a>{' · '}
-		<a href={queueHref(vhost, name, 'publish')}>{t('queue.next.publish')}</a></p>
+const Next = ({ vhost, name, bind, publish }) => (
+	<p class="hint">{t('queue.next')} {bind && <a href={queueHref(vhost, name, 'bindings')}>{t('queue.next.bind')}</a>}{bind && publish && ' · '}
+		{publish && <a href={queueHref(vhost, name, 'publish')}>{t('queue.next.publish')}</a>}</p>
 );
 
-function About({ queue, vhost, name, again }) {
+function About({ queue, vhost, name, again, may }) {
 	const [moving, setMoving] = useState(false);
 	const [started, setStarted] = useState(0);
 	const stats = queue.message_stats ?? {};
@@ -91,7 +93,9 @@ function About({ queue, vhost, name, again }) {
 						[t('policy.effective'), <Value of={queue.effective_policy_definition ?? {}} />],
 					]} />
 				</Card>
-				<Card title={t('actions')}><Actions vhost={vhost} name={name} queue={queue} again={again} move={() => setMoving(true)} /></Card>
+				{(may.configure || may.read) && (
+					<Card title={t('actions')}><Actions vhost={vhost} name={name} queue={queue} again={again} may={may} move={() => setMoving(true)} /></Card>
+				)}
 			</div>
 			<Jobs vhost={vhost} name={name} started={started} after={again} />
 			{moving && (
@@ -103,7 +107,7 @@ function About({ queue, vhost, name, again }) {
 	);
 }
 
-function Actions({ vhost, name, queue, again, move }) {
+function Actions({ vhost, name, queue, again, may, move }) {
 	const pause = async () => {
 		const where = 'hermes/queues/' + path(vhost, name) + '/pause', paused = queue.state === 'paused';
 		await attempt(() => (paused ? del(where) : put(where)), t(paused ? 'queue.resumed' : 'queue.paused', { name }));
@@ -121,10 +125,10 @@ function Actions({ vhost, name, queue, again, move }) {
 	};
 	return (
 		<div class="bar">
-			<button onClick={pause} title={t('queue.pause.what')}>{queue.state === 'paused' ? t('queue.resume') : t('queue.pause')}</button>
-			<button onClick={move}>{t('move')}…</button>
-			<Destroy label={t('queue.purge')} question={t('queue.purge.sure', { n: number(queue.messages_ready) })} name={queue.messages_ready ? name : undefined} run={purge} />
-			<Destroy label={t('queue.delete')} question={t('queue.delete.sure', { n: number(queue.messages), consumers: number(queue.consumers) })} name={name} run={remove} />
+			{may.configure && <button onClick={pause} title={t('queue.pause.what')}>{queue.state === 'paused' ? t('queue.resume') : t('queue.pause')}</button>}
+			{may.read && <button onClick={move}>{t('move')}…</button>}
+			{may.read && <Destroy label={t('queue.purge')} question={t('queue.purge.sure', { n: number(queue.messages_ready) })} name={queue.messages_ready ? name : undefined} run={purge} />}
+			{may.configure && <Destroy label={t('queue.delete')} question={t('queue.delete.sure', { n: number(queue.messages), consumers: number(queue.consumers) })} name={name} run={remove} />}
 		</div>
 	);
 }

@@ -7,10 +7,10 @@ import { Dialog } from '../lib/dialog.jsx';
 import { Area, Check, Form, Select, Text, parseObject, useForm } from '../lib/form.jsx';
 import { number, rate } from '../lib/format.js';
 import { Badge, Name } from '../lib/parts.jsx';
+import { useDeclaring } from '../lib/rights.jsx';
 import { ServerTable } from '../lib/table.jsx';
 import { say } from '../lib/toast.jsx';
 import { go, href, setParams, useRoute } from '../router.js';
-import { useSession } from '../session.js';
 
 /** Short words for what a queue is: its type, and D, AD, E, and what its arguments and policy make of it. */
 export function Features({ queue }) {
@@ -52,8 +52,7 @@ const NUMBERS = [['x-message-ttl', 'arg.ttl'], ['x-max-length', 'arg.max_length'
 	['x-expires', 'arg.expires'], ['x-max-priority', 'arg.priority', true]];
 const TEXTS = [['x-dead-letter-exchange', 'arg.dlx'], ['x-dead-letter-routing-key', 'arg.dlk']];
 
-function Declare({ onDone }) {
-	const { vhosts } = useSession();
+function Declare({ vhosts, onDone }) {
 	const form = useForm({ vhost: vhosts.includes('/') ? '/' : vhosts[0], name: '', type: 'classic', durable: true, auto_delete: false, more: '' });
 	const submit = async () => {
 		const v = form.values, args = parseObject(v.more, t('arguments'));
@@ -94,7 +93,7 @@ function Declare({ onDone }) {
 export function Queues() {
 	const { params } = useRoute();
 	const [declaring, setDeclaring] = useState(params.declare === '1');
-	const { vhosts } = useSession();
+	const vhosts = useDeclaring();
 	const close = () => {
 		setDeclaring(false);
 		setParams({ declare: null });
@@ -107,9 +106,9 @@ export function Queues() {
 				tools={() => (
 					<>
 						{vhosts.length > 0 && <button class="primary" onClick={() => setDeclaring(true)}>{t('queue.declare')}…</button>}
-						{declaring && (
+						{declaring && vhosts.length > 0 && (
 							<Dialog title={t('queue.declare')} wide onClose={close}>
-								<Declare onDone={(vhost, name) => go('queues', vhost, name)} />
+								<Declare vhosts={vhosts} onDone={(vhost, name) => go('queues', vhost, name)} />
 							</Dialog>
 						)}
 					</>

@@ -20,6 +20,7 @@ export function User({ args: [name] }) {
 		<>
 			<h1>{t('user')} <Name>{name}</Name> {name === me && <Badge>{t('user.you')}</Badge>}</h1>
 			<Refused error={error} />
+			{user?.loopback_only && <p class="hint">{t('user.local.text')}</p>}
 			{user && (
 				<div class="cards">
 					<Password user={user} again={again} />

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // All users, and the form that makes one.
 import { useState } from 'preact/hooks';
-import { get, path, put } from '../api.js';
+import { path, put } from '../api.js';
 import { t } from '../i18n/index.js';
 import { Dialog } from '../lib/dialog.jsx';
 import { Check, Form, Select, Text, useForm } from '../lib/form.jsx';
-import { usePolled } from '../lib/hooks.js';
+import { number } from '../lib/format.js';
 import { limitsText } from '../lib/limits.jsx';
 import { Badge, Name } from '../lib/parts.jsx';
 import { ServerTable } from '../lib/table.jsx';
@@ -71,41 +71,32 @@ function Make({ after }) {
 	);
 }
 
-function Access({ vhosts }) {
-	if (!vhosts?.length)
+function Access({ user }) {
+	if (!user.vhost_count)
 		return <Badge kind="warn">{t('user.no_access')}</Badge>;
-	return vhosts.map((v) => <Badge key={v}><bdi>{v}</bdi></Badge>);
+	const more = user.vhost_count - user.vhosts.length;
+	return <>{user.vhosts.map((v) => <Badge key={v}><bdi>{v}</bdi></Badge>)}{more > 0 && t('definitions.more', { n: number(more) })}</>;
 }
 
-const columns = (access) => [
-	{ key: 'name', title: t('name'), sort: 'name', cell: (u) => <a href={href('users', u.name)}><Name>{u.name}</Name></a> },
+const columns = () => [
+	{ key: 'name', title: t('name'), sort: 'name', needs: ['name', 'loopback_only'], cell: (u) => (
+		<><a href={href('users', u.name)}><Name>{u.name}</Name></a>{u.loopback_only && <div class="muted">{t('user.local')}</div>}</>) },
 	{ key: 'tags', title: t('tags'), cell: (u) => <Tags tags={u.tags} /> },
-	{ key: 'access', title: t('user.access'), needs: ['name'], cell: (u) => access && <Access vhosts={access.get(u.name)} /> },
+	{ key: 'access', title: t('user.access'), sort: 'vhost_count', needs: ['vhosts', 'vhost_count'], cell: (u) => <Access user={u} /> },
 	{ key: 'limits', title: t('limits'), cell: (u) => limitsText(u.limits ?? {}) },
 ];
 
-const ACCESS_EVERY = 60000; // milliseconds: there may be many permissions
-
-/** User to the vhosts in which it may do something. */
-async function loadAccess(signal) {
-	const access = new Map();
-	for (const p of await get('permissions?columns=user,vhost', { signal }))
-		access.set(p.user, [...(access.get(p.user) ?? []), p.vhost]);
-	return access;
-}
-
 export function Users() {
 	const [making, setMaking] = useState(false);
-	const { data: access, again: askAccess } = usePolled(loadAccess, [], ACCESS_EVERY);
 	return (
 		<>
 			<h1>{t('page.users')}</h1>
-			<ServerTable name="users" path="users" columns={columns(access)} sort="name" rowKey={(u) => u.name} tools={(again) => (
+			<ServerTable name="users" path="users" columns={columns()} sort="name" rowKey={(u) => u.name} tools={(again) => (
 				<>
 					<button class="primary" onClick={() => setMaking(true)}>{t('user.make')}…</button>
 					{making && (
 						<Dialog title={t('user.make')} onClose={() => setMaking(false)}>
-							<Make after={() => { setMaking(false); again(); askAccess(); }} />
+							<Make after={() => { setMaking(false); again(); }} />
 						</Dialog>
 					)}
 				</>

@@ -29,12 +29,8 @@ async function findVhost(name, session, signal) {
 }
 
 async function load(name, session, signal) {
-	const [vhost, limits, users] = await Promise.all([
-		findVhost(name, session, signal),
-		get('vhost-limits', { signal }),
-		session.isAdministrator ? get('users?columns=name', { signal }) : [],
-	]);
-	return { vhost, limits: limits.find((l) => l.vhost === name)?.value ?? {}, users: users.map((u) => u.name) };
+	const [vhost, limits] = await Promise.all([findVhost(name, session, signal), get(path('vhost-limits', name), { signal })]);
+	return { vhost, limits: limits[0]?.value ?? {} };
 }
 
 export function Vhost({ args: [name] }) {
@@ -58,8 +54,8 @@ export function Vhost({ args: [name] }) {
 					</Card>
 				</div>
 			)}
-			{data && admin && <Permissions kind="permissions" vhost={name} others={data.users} />}
-			{data && admin && <Permissions kind="topic-permissions" vhost={name} others={data.users} />}
+			{data && admin && <Permissions kind="permissions" vhost={name} />}
+			{data && admin && <Permissions kind="topic-permissions" vhost={name} />}
 		</>
 	);
 }
