@@ -39,6 +39,7 @@ struct crossing {
 	struct listener *listener; /* borrowed */
 	struct side outside, inside;
 	struct transport_addr peer;
+	bool is_tls;
 	uint64_t id;
 	LIST_ENTRY(crossing) link;
 };
@@ -111,7 +112,7 @@ connect_inside(const struct bridge *b, uint64_t id)
 }
 
 bool
-bridge_peer(const struct bridge *b, int fd, struct transport_addr *peer)
+bridge_peer(const struct bridge *b, int fd, struct transport_addr *peer, bool *is_tls)
 {
 	struct sockaddr_un un, ours;
 	socklen_t n = sizeof un;
@@ -125,6 +126,7 @@ bridge_peer(const struct bridge *b, int fd, struct transport_addr *peer)
 		        n - offsetof(struct sockaddr_un, sun_path)) != 0)
 			continue;
 		*peer = c->peer;
+		*is_tls = c->is_tls;
 		return true;
 	}
 	return false;
@@ -221,6 +223,7 @@ on_arrival(void *arg, const struct arrival *a)
 	c->listener = port->gate.listener;
 	c->id = id;
 	c->peer = a->peer;
+	c->is_tls = tls != NULL;
 	side_init(&c->outside, c, a->fd);
 	if (tls != NULL)
 		transport_set_tls(c->outside.io, tls);

@@ -26,7 +26,7 @@ int bridge_socket(struct bridge *b, const char **error) MUSTUSE;
 bool bridge_listen(struct bridge *b, const struct config *cfg, const char *address, uint16_t port, bool is_tls,
     const char **error) MUSTUSE;
 /* Whose connection the server has accepted as fd. False: it is none of ours. */
-bool bridge_peer(const struct bridge *b, int fd, struct transport_addr *peer);
+bool bridge_peer(const struct bridge *b, int fd, struct transport_addr *peer, bool *is_tls);
 /* The i-th port. */
 bool bridge_port(const struct bridge *b, unsigned i, struct transport_addr *out, bool *is_tls);
 void bridge_free(struct bridge **bp); /* closes everything */

@@ -496,6 +496,34 @@ is_ambiguous(struct evhttp_request *req)
 	return false;
 }
 
+/* False: it came by our local socket, and not through the bridge. */
+static bool
+find_peer(const struct http *h, int fd, struct transport_addr *peer, bool *is_tls)
+{
+	struct sockaddr_storage ss = { .ss_family = AF_UNSPEC };
+	socklen_t n = sizeof ss;
+
+	if (h->bridge != NULL && getsockname(fd, (struct sockaddr *)&ss, &n) == 0 &&
+	    ss.ss_family == AF_UNIX)
+		return bridge_peer(h->bridge, fd, peer, is_tls);
+	*is_tls = false;
+	transport_addr_of(fd, peer, NULL);
+	return true;
+}
+
+bool
+http_is_secure(const struct http *h, struct evhttp_request *req)
+{
+	struct evhttp_connection *conn = evhttp_request_get_connection(req);
+	struct transport_addr peer;
+	bool is_tls;
+
+	return conn != NULL &&
+	       find_peer(
+	           h, bufferevent_getfd(evhttp_connection_get_bufferevent(conn)), &peer, &is_tls) &&
+	       is_tls;
+}
+
 /* The body of a HEAD is none to evhttp: it would take it for the next request, which nobody sent. */
 static bool
 leaves_body(struct evhttp_request *req)
@@ -509,20 +537,6 @@ leaves_body(struct evhttp_request *req)
 	       (length != NULL && length[strspn(length, "0")] != '\0');
 }
 
-/* False: it came by our local socket, and not through the bridge. */
-static bool
-find_peer(const struct http *h, int fd, struct transport_addr *peer)
-{
-	struct sockaddr_storage ss = { .ss_family = AF_UNSPEC };
-	socklen_t n = sizeof ss;
-
-	if (h->bridge != NULL && getsockname(fd, (struct sockaddr *)&ss, &n) == 0 &&
-	    ss.ss_family == AF_UNIX)
-		return bridge_peer(h->bridge, fd, peer);
-	transport_addr_of(fd, peer, NULL);
-	return true;
-}
-
 static void
 on_request(struct evhttp_request *req, void *arg)
 {
@@ -531,6 +545,7 @@ on_request(struct evhttp_request *req, void *arg)
 	    evhttp_connection_get_bufferevent(evhttp_request_get_connection(req));
 	struct http_conn *c = find_conn(h, bev);
 	struct transport_addr peer;
+	bool is_tls;
 
 	assert(c != NULL && !c->answering); /* made by make_conn, and not dead */
 	begin_anew(h, c);
@@ -543,7 +558,7 @@ on_request(struct evhttp_request *req, void *arg)
 		(void)evhttp_add_header(
 		    evhttp_request_get_output_headers(req), "connection", "close");
 	/* the real address: what the request says of itself decides nothing */
-	if (!find_peer(h, bufferevent_getfd(bev), &peer)) {
+	if (!find_peer(h, bufferevent_getfd(bev), &peer, &is_tls)) {
 		evhttp_send_error(req, HTTP_BADREQUEST, NULL);
 		return;
 	}

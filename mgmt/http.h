@@ -66,6 +66,8 @@ size_t http_stream_waiting(const struct evhttp_request *req); /* bytes that the 
 /* The last call for req. */
 void http_stream_end(struct http *h, struct evhttp_request *req);
 
+/* Did it come by TLS? */
+bool http_is_secure(const struct http *h, struct evhttp_request *req);
 /* The i-th port that is open; false when there is no such one. */
 bool http_port(const struct http *h, unsigned i, struct transport_addr *out, bool *is_tls);
 const struct http_stats *http_stats(struct http *h); /* as of now: looks for those that went */

@@ -17,6 +17,7 @@
 #include "broker/user.h"
 #include "mgmt/access_json.h"
 #include "mgmt/dispatch.h"
+#include "mgmt/http.h"
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/request.h"
 #include "mgmt/web_session.h"
@@ -172,8 +173,9 @@ set_cookie(struct request *r, const char *token, unsigned seconds)
 	char text[400]; /* of a prefix of at most 200 bytes */
 
 	(void)snprintf(text, sizeof text,
-	    COOKIE "=%s; Path=%s; HttpOnly; SameSite=Strict; Max-Age=%u", token,
-	    *prefix != '\0' ? prefix : "/", seconds);
+	    COOKIE "=%s; Path=%s; HttpOnly; SameSite=Strict; Max-Age=%u%s", token,
+	    *prefix != '\0' ? prefix : "/", seconds,
+	    http_is_secure(r->http, r->ev) ? "; Secure" : "");
 	reply_header(r, "set-cookie", text);
 }
 

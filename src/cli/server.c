@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "broker/broker.h"
 #include "base/wheel.h"
+#include "net/tls.h"
 #include "node.h"
 #include "settings.h"
 #include "settings_apply.h"
@@ -92,6 +93,23 @@ try_topology(const struct settings *s, struct problems *p)
 	wheel_free(&w);
 }
 
+/* Reads the certificates as a start would. */
+static void
+try_certificates(const struct settings *s, struct problems *p)
+{
+	struct tls_options o;
+	struct tls_set *set;
+	char err[TLS_ERROR];
+
+	tls_options_of(&s->config, &o);
+	if (p->count > 0 || o.certificates->count == 0)
+		return;
+	set = tls_set_load(&o, err);
+	if (set == NULL)
+		problem(p, NOWHERE, "%s", err);
+	tls_set_unref(&set);
+}
+
 static int
 say_problems(const struct cli *c, const struct problems *p)
 {
@@ -127,8 +145,10 @@ cmd_server(struct cli *c)
 	int status;
 
 	gather(c, &s, &p);
-	if (cli_switch(c, "check"))
+	if (cli_switch(c, "check")) {
 		try_topology(&s, &p);
+		try_certificates(&s, &p);
+	}
 	if (p.count > 0) {
 		status = say_problems(c, &p);
 	} else if (cli_switch(c, "check")) {

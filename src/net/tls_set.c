@@ -71,19 +71,40 @@ static const struct {
 	    "our certificate has expired, the client says (alert: certificate expired)" },
 };
 
+static const char *
+our_word(const char *theirs)
+{
+	for (size_t i = 0; theirs != NULL && i < COUNT_OF(words); i++)
+		if (strcmp(theirs, words[i].theirs) == 0)
+			return words[i].ours;
+	return NULL;
+}
+
+/* Of several the one that we have words for, else the last. */
+static const char *
+last_reason(void)
+{
+	const char *why = "error of TLS", *ours = NULL;
+	unsigned long e;
+
+	while ((e = ERR_get_error()) != 0) {
+		const char *text = ERR_SYSTEM_ERROR(e) ? strerror(ERR_GET_REASON(e))
+		                                       : ERR_reason_error_string(e);
+
+		if (text != NULL)
+			why = text;
+		if (ours == NULL)
+			ours = our_word(text);
+	}
+	return ours != NULL ? ours : why;
+}
+
 void
 tls_say_error(SSL *ssl, char *out, size_t n)
 {
-	unsigned long e = ERR_peek_last_error();
-	const char *why = ERR_reason_error_string(e);
+	const char *why = last_reason();
 	long verify = ssl != NULL ? SSL_get_verify_result(ssl) : X509_V_OK;
 
-	ERR_clear_error();
-	if (why == NULL)
-		why = ERR_SYSTEM_ERROR(e) ? strerror(ERR_GET_REASON(e)) : "error of TLS";
-	for (size_t i = 0; i < COUNT_OF(words); i++)
-		if (strcmp(why, words[i].theirs) == 0)
-			why = words[i].ours;
 	if (verify != X509_V_OK && strcmp(why, "certificate verify failed") == 0)
 		(void)snprintf(out, n, "the client's certificate was refused: %s",
 		    X509_verify_cert_error_string(verify));
