@@ -55,6 +55,7 @@ make_list() {
 	{
 		find_in tests/lib tests/wire tests/conformance tests/conformance-mgmt tests/e2e tests/packaging -- \
 		    -name '*.py' -o -name '*.txt' -o -name '*.md' -o -name '*.ini' -o -name '*.sh'
+		find_in tests/e2e/formats -- -name '*.tar.xz' -o -name '*.json'
 		find_in tests/differential -- -name '*.py' -o -name '*.md' -o -name run
 		[ ! -d tests/differential/traces ] || echo tests/differential/traces
 		find_in tests/clients tests/console -- ! -path '*/node_modules/*'

@@ -163,6 +163,11 @@ static const struct cli_option consume_options[] = {
 	END_OF_TABLE,
 };
 
+static const struct cli_option check_data_options[] = {
+	{ .name = "json", .text = "as one JSON object, with the figures" },
+	END_OF_TABLE,
+};
+
 static const struct cli_option restore_options[] = {
 	{ .name = "data",
 	    .letter = 'd',
@@ -662,16 +667,19 @@ const struct cli_command cli_commands[] = {
 	    .options = restore_options },
 	{ .name = "check-data",
 	    .run = cmd_check_data,
-	    .usage = "DIR",
+	    .usage = "DIR [OPTIONS]",
 	    .text = "say whether a data folder is whole",
-	    .help =
-	        "Reads all of a data folder that no node uses, or of a snapshot, and changes "
-	        "nothing.\n"
-	        "Exit status 1 if it is damaged. A node starts on a damaged folder all the same,\n"
-	        "without what is lost.\n"
-	        "  hermes check-data ./data\n",
+	    .help = "Reads all of a data folder that no node uses, or of a snapshot, and changes "
+	            "nothing.\n"
+	            "Exit status 1 if it is damaged, in use, or of a format newer than this "
+	            "version reads.\n"
+	            "A node starts on a damaged folder all the same, without what is lost. A newer "
+	            "version\n"
+	            "reads the folders of all before: run its check-data before the upgrade.\n"
+	            "  hermes check-data ./data\n",
 	    .args_min = 1,
-	    .args_max = 1 },
+	    .args_max = 1,
+	    .options = check_data_options },
 	{ .name = "completion",
 	    .run = cmd_completion,
 	    .usage = "bash",

@@ -19,9 +19,10 @@ enum { PIECE = 1 << 20, LINE = 600, SAID_MAX = 1000 };
 struct check {
 	struct disk *disk; /* borrowed: the view */
 	struct store *store;
-	store_say_fn *say;
-	void *arg;
-	uint64_t segments, in_segments, damaged, said;
+	const struct store_check_ask *ask; /* borrowed */
+	struct store_check_report *report; /* borrowed */
+	uint64_t said;
+	uint64_t bytes, bytes_done; /* of segment files */
 };
 
 static void PRINTF(2, 3) say(struct check *c, const char *fmt, ...)
@@ -32,7 +33,7 @@ static void PRINTF(2, 3) say(struct check *c, const char *fmt, ...)
 	va_start(ap, fmt);
 	(void)vsnprintf(line, sizeof line, fmt, ap);
 	va_end(ap);
-	c->say(c->arg, line);
+	c->ask->say(c->ask->arg, line);
 }
 
 /* ---- messages as the store wants them: all that counts is their size ---- */
@@ -132,13 +133,13 @@ static void PRINTF(2, 3) damage(struct check *c, const char *fmt, ...)
 	char line[LINE];
 	va_list ap;
 
-	c->damaged++;
+	c->report->damaged++;
 	if (c->said++ >= SAID_MAX)
 		return;
 	va_start(ap, fmt);
 	(void)vsnprintf(line, sizeof line, fmt, ap);
 	va_end(ap);
-	c->say(c->arg, line);
+	c->ask->say(c->ask->arg, line);
 }
 
 /* What a piece holds of what lives. */
@@ -170,6 +171,14 @@ count_piece(struct check *c, const struct segment *g, const struct segment_read 
 }
 
 static void
+said_done(struct check *c, uint64_t bytes)
+{
+	c->bytes_done += bytes;
+	if (c->ask->progress != NULL)
+		c->ask->progress(c->ask->arg, c->bytes_done, c->bytes);
+}
+
+static void
 check_segment(struct check *c, const struct lane *l, const struct segment *g)
 {
 	struct segment_read r = { .disk = c->disk,
@@ -187,8 +196,8 @@ check_segment(struct check *c, const struct lane *l, const struct segment *g)
 	    0) /* its file may have been unlinked already: recovery forgets it in its own time */
 		return;
 	segment_name(l, g->first, r.name);
-	c->segments++;
-	c->in_segments += g->live;
+	c->report->segments++;
+	c->report->in_segments += g->live;
 	while (r.at < end) {
 		segment_read(&r);
 		if (r.error != 0) {
@@ -202,6 +211,7 @@ check_segment(struct check *c, const struct lane *l, const struct segment *g)
 			r.after = r.record[r.records - 1].seq;
 		if (r.next <= r.at)
 			break;
+		said_done(c, r.next - r.at);
 		r.at = r.next;
 		segment_read_fini(&r);
 	}
@@ -212,12 +222,17 @@ check_segment(struct check *c, const struct lane *l, const struct segment *g)
 }
 
 static void
-check_lanes(struct check *c, uint64_t *in_journal)
+check_lanes(struct check *c)
 {
 	struct lane *l;
 
 	TAILQ_FOREACH (l, &c->store->lanes, all_link) {
-		*in_journal += l->live;
+		for (uint32_t i = 0; i < l->segments; i++)
+			if (l->segment[i]->live > 0)
+				c->bytes += l->segment[i]->end - FILE_HEADER;
+	}
+	TAILQ_FOREACH (l, &c->store->lanes, all_link) {
+		c->report->in_journal += l->live;
 		for (uint32_t i = 0; i < l->segments; i++)
 			check_segment(c, l, l->segment[i]);
 	}
@@ -243,6 +258,8 @@ look_for_store(struct check *c)
 	c->disk->ops->close(f);
 	if (e == 0)
 		e = store_id_decode(&id, bytes, sizeof bytes);
+	if (e == 0 || e == -EPROTONOSUPPORT)
+		c->report->format = id.format;
 	if (e == -EPROTONOSUPPORT)
 		say(c, "the data folder is of format %" PRIu32 ", this version reads %d and older",
 		    id.format, FORMAT_VERSION);
@@ -254,15 +271,16 @@ look_for_store(struct check *c)
 static int
 check_all(struct check *c)
 {
+	struct store_check_report *out = c->report;
 	struct store_report r = { 0 };
 	char err[STORE_ERROR];
-	uint64_t in_journal = 0;
 	int e = store_recover(c->store, &r, err);
 
 	if (e != 0) {
 		say(c, "%s", err);
 		return e;
 	}
+	out->torn = r.torn;
 	if (r.torn > 0)
 		say(c,
 		    "the journal ends with %" PRIu64 " bytes that were being written; "
@@ -270,28 +288,32 @@ check_all(struct check *c)
 		    r.torn);
 	if (r.damaged > 0)
 		say(c, "damaged places in the journal (see above): %" PRIu64, r.damaged);
-	check_lanes(c, &in_journal);
+	check_lanes(c);
 	if (c->said > SAID_MAX)
 		say(c, "and %" PRIu64 " more", c->said - SAID_MAX);
+	out->records = r.records;
+	out->damaged += r.damaged;
 	say(c,
 	    "journal: %" PRIu64 " records, %" PRIu64 " messages; %" PRIu64 " segments with %" PRIu64
 	    " messages",
-	    r.records, in_journal, c->segments, c->in_segments);
-	return c->damaged + r.damaged > 0 ? 1 : 0;
+	    r.records, out->in_journal, out->segments, out->in_segments);
+	return out->damaged > 0 ? 1 : 0;
 }
 
 int
-store_check_disk(struct disk *d, store_say_fn *say_line, void *arg)
+store_check_disk(struct disk *d, const struct store_check_ask *ask, struct store_check_report *out)
 {
 	static const struct store_config cfg = { .journal_max = UINT64_MAX,
 		.sync = { .policy = SYNC_POLICY_ALWAYS },
 		.lane_entries = UINT64_MAX,
 		.lane_bytes = UINT64_MAX,
 		.garbage_max = UINT64_MAX };
-	struct check c = { .disk = disk_readonly_new(d), .say = say_line, .arg = arg };
+	struct check c = { .disk = disk_readonly_new(d), .ask = ask, .report = out };
 	struct workers *w = workers_new(0);
-	int e = look_for_store(&c);
+	int e;
 
+	*out = (struct store_check_report){ 0 };
+	e = look_for_store(&c);
 	if (e == 0) {
 		c.store = store_new(&cfg, c.disk, w, &item_ops, NULL);
 		e = check_all(&c);
@@ -303,18 +325,35 @@ store_check_disk(struct disk *d, store_say_fn *say_line, void *arg)
 }
 
 int
-store_check(const char *path, store_say_fn *say_line, void *arg)
+store_check_with(
+    const char *path, const struct store_check_ask *ask, struct store_check_report *out)
 {
 	struct disk *d = disk_real_new(path);
 	char line[LINE];
 	int e = -errno;
 
+	*out = (struct store_check_report){ 0 };
 	if (d == NULL) {
 		(void)snprintf(line, sizeof line, "cannot open %s: %s", path, strerror(-e));
-		say_line(arg, line);
+		ask->say(ask->arg, line);
 		return e;
 	}
-	e = store_check_disk(d, say_line, arg);
+	e = store_check_disk(d, ask, out);
 	disk_free(&d);
 	return e;
+}
+
+int
+store_check(const char *path, store_say_fn *say_line, void *arg)
+{
+	const struct store_check_ask ask = { .say = say_line, .arg = arg };
+	struct store_check_report report;
+
+	return store_check_with(path, &ask, &report);
+}
+
+uint32_t
+store_format(void)
+{
+	return FORMAT_VERSION;
 }

@@ -162,6 +162,7 @@ int
 store_restore_disk(struct disk *from, struct disk *to, store_say_fn *say_line, void *arg)
 {
 	struct restore r = { .from = from, .to = to, .say = say_line, .arg = arg };
+	struct store_check_report report;
 	int e = for_folders(&r, to->ops->make_folder);
 
 	if (e != 0) {
@@ -179,7 +180,8 @@ store_restore_disk(struct disk *from, struct disk *to, store_say_fn *say_line, v
 		return e;
 	}
 	say(&r, "%" PRIu64 " files with %" PRIu64 " bytes were copied", r.files + 1, r.bytes);
-	return store_check_disk(to, say_line, arg);
+	return store_check_disk(
+	    to, &(struct store_check_ask){ .say = say_line, .arg = arg }, &report);
 }
 
 /* The lock is the caller's, lost+found that of a file system. 0, -ENOTEMPTY or what else is wrong. */

@@ -256,6 +256,22 @@ void store_snapshot_cancel(struct store *s);
 /* Offline: is this data folder whole? Writes lines to `say`. 0: whole; 1: damage; -errno: cannot be read. */
 typedef void store_say_fn(void *arg, const char *line);
 int store_check(const char *path, store_say_fn *say, void *arg);
+/* The same with figures. `progress`, if there is one, is called after each piece of a segment file that was read. */
+struct store_check_ask {
+	store_say_fn *say;
+	void (*progress)(void *arg, uint64_t done, uint64_t bytes);
+	void *arg;
+};
+struct store_check_report {
+	uint32_t format;	/* of the folder, also one that cannot be read; 0: not known */
+	uint64_t records, in_journal;	/* of the journal; messages in it */
+	uint64_t segments, in_segments;
+	uint64_t torn;		/* bytes at the journal's end that were being written */
+	uint64_t damaged;	/* places */
+};
+int store_check_with(const char *path, const struct store_check_ask *ask, struct store_check_report *out);
+/* The newest format that this version reads, and writes; it reads all before. */
+uint32_t store_format(void);
 /* Copies a snapshot (never links) into `to`, which is made or empty, and checks the copy as store_check() does. 0, 1 or
  * -errno, with a line that says why. */
 int store_restore(const char *from, const char *to, store_say_fn *say, void *arg);
