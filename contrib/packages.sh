@@ -15,6 +15,8 @@ test_packages=(check clang libclang-rt-14-dev python3 python3-pytest python3-pyt
 command -v npm >/dev/null || build_packages+=(nodejs npm)
 # It reads what the node says of itself; as a service it is not started.
 test_packages+=(prometheus)
+# Certificates for tests.
+test_packages+=(openssl)
 # The unit, the image and the package: systemd is not to run, only to look at files.
 test_packages+=(systemd logrotate mmdebstrap debhelper)
 # The console in a browser, with letters for what people write.
