@@ -177,3 +177,5 @@ PROGRAMS = {
     "rabbitmq-c": CProgram(),
     "amqp-tools": ShellProgram("confirm", "return", "nack", "rpc", "cancel", "error", "heartbeat"),
 }
+#: those that are also tried over TLS, one of each language that has a stack of its own
+TLS = ("java", "amqplib", "pika", "go")

@@ -15,14 +15,18 @@ import time
 
 import pytest
 
-from node import SLOW, Node, clean_env
-from programs import PROGRAMS, STEPS
+from certs import Authority
+from node import SLOW, Node, clean_env, free_port
+from programs import PROGRAMS, STEPS, TLS
 from proxy import Proxy
 
 AT_ONCE = 6
 TIME_LIMIT = 90         # seconds for a program, times SLOW
-SHAPES = {"plain": {}, "split": {"split": 7}, "slow": {"delay": 0.002, "split": 500}}
+#: tls: CLIENTS_CA is the authority, and what is cut and split are records
+SHAPES = {"plain": {}, "tls": {"split": 7}, "split": {"split": 7}, "slow": {"delay": 0.002, "split": 500}}
 RUNS = [(name, shape) for shape in ("plain", "split") for name in PROGRAMS] + [("go", "slow"), ("rabbitmq-c", "slow")]
+if not os.environ.get("CLIENTS_BROKER"):
+    RUNS += [(name, "tls") for name in TLS]
 BROKER = os.environ.get("CLIENTS_BROKER")
 
 
@@ -77,14 +81,21 @@ def run(name, shape, folder):
     node = None
     try:
         command = program.build(folder)
+        env = dict(program.env)
         if BROKER:
             host, _, port = BROKER.rpartition(":")
             target = (int(port), host)
+        elif shape == "tls":
+            authority = Authority(folder / "certs")
+            target = (free_port(),)
+            node = Node(folder / "node", "tls: {port: %d, certificate: %s, key: %s}\n" % (
+                target + authority.server())).start()
+            env["CLIENTS_CA"] = str(authority.ca)
         else:
             node = Node(folder / "node").start()
             target = (node.port,)
         with Proxy(*target, **SHAPES[shape]) as proxy:
-            drive(command, program.env, proxy, outcome)
+            drive(command, env, proxy, outcome)
         if node:
             assert node.running(), "the node ended:\n" + node.log[-4000:]
             node.stop()

@@ -6,6 +6,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"os"
 	"reflect"
@@ -43,7 +45,15 @@ func same(got, wanted interface{}) {
 
 func connect(heartbeat time.Duration) (*amqp.Connection, chan *amqp.Error) {
 	url := fmt.Sprintf("amqp://guest:guest@%s:%s/", os.Args[1], os.Args[2])
-	conn, err := amqp.DialConfig(url, amqp.Config{Heartbeat: heartbeat})
+	config := amqp.Config{Heartbeat: heartbeat}
+	if ca := os.Getenv("CLIENTS_CA"); ca != "" {
+		pem, err := os.ReadFile(ca)
+		check(err)
+		config.TLSClientConfig = &tls.Config{RootCAs: x509.NewCertPool()}
+		same(config.TLSClientConfig.RootCAs.AppendCertsFromPEM(pem), true)
+		url = strings.Replace(url, "amqp:", "amqps:", 1)
+	}
+	conn, err := amqp.DialConfig(url, config)
 	check(err)
 	return conn, conn.NotifyClose(make(chan *amqp.Error, 1))
 }

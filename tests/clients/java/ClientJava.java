@@ -2,11 +2,17 @@
 // The steps of README.md with RabbitMQ's client for Java. Its connections come back by themselves.
 import com.rabbitmq.client.*;
 import com.rabbitmq.client.impl.LongStringHelper;
+import java.io.FileInputStream;
+import java.io.InputStream;
 import java.math.BigDecimal;
 import java.nio.charset.StandardCharsets;
+import java.security.KeyStore;
+import java.security.cert.CertificateFactory;
 import java.util.*;
 import java.util.concurrent.*;
 import java.util.function.BooleanSupplier;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.TrustManagerFactory;
 
 public class ClientJava {
     static String host;
@@ -46,12 +52,28 @@ public class ClientJava {
         return new String(bytes, StandardCharsets.UTF_8);
     }
 
+    static SSLContext trusting(String file) throws Exception {
+        KeyStore store = KeyStore.getInstance(KeyStore.getDefaultType());
+        TrustManagerFactory trust = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
+        SSLContext context = SSLContext.getInstance("TLS");
+        store.load(null, null);
+        try (InputStream in = new FileInputStream(file)) {
+            store.setCertificateEntry("ca", CertificateFactory.getInstance("X.509").generateCertificate(in));
+        }
+        trust.init(store);
+        context.init(null, trust.getTrustManagers(), null);
+        return context;
+    }
+
     static Connection connect(int heartbeat) throws Exception {
         ConnectionFactory factory = new ConnectionFactory();
         factory.setHost(host);
         factory.setPort(port);
         factory.setRequestedHeartbeat(heartbeat);
         factory.setNetworkRecoveryInterval(50);
+        if (System.getenv("CLIENTS_CA") != null) {
+            factory.useSslProtocol(trusting(System.getenv("CLIENTS_CA")));
+        }
         return factory.newConnection();
     }
 

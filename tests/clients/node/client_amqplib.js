@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of README.md with amqplib (promises).
 'use strict';
+const fs = require('node:fs');
 const amqp = require('amqplib');
 const { host, port, prefix, work, replyTo, big, assert, sleep, waitFor, run, ok, ask } = require('./steps');
 
 const same = assert.deepStrictEqual;
 
 async function connect(heartbeat) {
-  const conn = await amqp.connect({ hostname: host, port, username: 'guest', password: 'guest', heartbeat });
+  const ca = process.env.CLIENTS_CA;
+  const address = { hostname: host, port, username: 'guest', password: 'guest', heartbeat, protocol: ca ? 'amqps' : 'amqp' };
+  const conn = await amqp.connect(address, ca ? { ca: [fs.readFileSync(ca)] } : {});
   conn.lost = null;
   conn.on('error', (failure) => { conn.lost = failure; });
   conn.on('close', (failure) => { conn.lost = conn.lost || failure; });

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The steps of README.md with pika's BlockingConnection."""
+import os
+import ssl
+
 import pika
 import pika.exceptions
 
@@ -10,8 +13,10 @@ Lost = pika.exceptions.AMQPConnectionError
 
 
 def connect(heartbeat=60):
+    ca = os.environ.get("CLIENTS_CA")
+    options = pika.SSLOptions(ssl.create_default_context(cafile=ca), HOST) if ca else None
     return pika.BlockingConnection(pika.ConnectionParameters(
-        HOST, PORT, credentials=pika.PlainCredentials("guest", "guest"), heartbeat=heartbeat))
+        HOST, PORT, credentials=pika.PlainCredentials("guest", "guest"), heartbeat=heartbeat, ssl_options=options))
 
 
 def wait(conn, condition):
