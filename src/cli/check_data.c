@@ -94,7 +94,7 @@ check(struct cli *c, struct checking *k, const char *path)
 	if (k->lines != NULL)
 		print_json(k, path, &r, e);
 	else if (r.format != 0)
-		printf("format: %" PRIu32 "; this version reads 1 to %" PRIu32 "\n", r.format,
+		printf("format: %" PRIu32 "; this version reads up to %" PRIu32 "\n", r.format,
 		    store_format());
 	(void)fflush(stdout);
 	if (e == 1)

@@ -210,9 +210,12 @@ say_health(struct cli *c)
 		(void)json_dumpf(o, stdout, JSON_INDENT(2) | text_safe_json(STDOUT_FILENO));
 		printf("\n");
 	} else {
+		const char *reason;
+
 		make_safe(o);
-		printf("%s%s\n", status == 200 ? "healthy" : "not healthy: ",
-		    status == 200 ? "" : text_at(o, "reason", NULL));
+		reason = json_string_value(json_object_get(o, "reason"));
+		printf("%s%s%s\n", status == 200 ? "healthy" : "not healthy",
+		    reason != NULL ? ": " : "", reason != NULL ? reason : "");
 	}
 	json_decref(o);
 	return status == 200 ? CLI_OK : CLI_FAILED;
