@@ -319,6 +319,22 @@ def test_other_files(node, authority, tmp_path):
     conn.close()
 
 
+def test_other_settings(node, authority):
+    """What SIGHUP can change of them: who has no certificate is out from then on, but for those who are in."""
+    port = free_port()
+    this = node(settings(authority, port))
+    conn = connect(authority, port)
+    this.config.write_text(settings(authority, port, "  verify: required\n  min_version: 1.3"))
+    this.process.send_signal(signal.SIGHUP)
+    this.await_log("certificates were read again")
+    assert "CERTIFICATE_REQUIRED" in refused_reason(authority, port, authority.context()).upper().replace(" ", "_")
+    assert "VERSION" in refused_reason(authority, port, authority.context(*files(authority, "guest"), version=V12)).upper()
+    this.await_log("the client speaks only versions of TLS that are not taken")
+    connect(authority, port, "guest").close()
+    conn.channel().queue_declare("q")
+    conn.close()
+
+
 @pytest.mark.parametrize("spoil, status, line", [
     ("  certificate: /nowhere/cert.pem", 1, "tls.certificate: /nowhere/cert.pem: No such file or directory"),
     ("  key: %(guest)s", 1, r"tls.key: .*guest.key: it does not belong to the certificate"),

@@ -212,8 +212,7 @@ static const struct one {
 	{ "tls.verify", "yes", "tls.verify: 'yes' is none of: none, optional, required" },
 	{ "tls.key", "", NULL },
 	{ "tls.certificate", "/etc/a b.pem", NULL },
-	{ "tls.tickets", "8d",
-	    "tls.tickets: '8d' is not a time in whole seconds (such as 60, 60s, 5m)" },
+	{ "tls.tickets", "8d", "tls.tickets: 8d is out of range: 0 to 604800" },
 	{ "proxy.trusted", "10.0.0.0/8", NULL },
 	{ "proxy.trusted", "10.0.0.1/8",
 	    "proxy.trusted: '10.0.0.1/8' is not a network (such as 10.0.0.0/8, 2001:db8::/32) or "
