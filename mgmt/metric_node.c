@@ -39,6 +39,7 @@ struct view {
 	struct history_stats history;
 	struct tap_stats taps;
 	const struct http_stats *http, *http_metrics;
+	const struct gate_stats *gate; /* zeros where there is no gate */
 };
 
 /* X(name, labels, kind, families, value, help). Rows of one name stand together. */
@@ -203,6 +204,7 @@ struct view {
 	BOUND(X, "http_time", v->http->timed_out + v->http_metrics->timed_out)                 \
 	BOUND(X, "http_input", v->http->too_much_input + v->http_metrics->too_much_input)      \
 	BOUND(X, "http_output", v->http->too_much_output + v->http_metrics->too_much_output)   \
+	BOUND(X, "tls.handshakes", v->gate->gate_evicted + v->gate->gate_refused)              \
 	BOUND(X, "limits.tails", v->taps.refused)                                              \
 	BOUND(X, "tail_messages", v->taps.left_out)                                            \
 	BOUND(X, "notices", v->s->notices_dropped)                                             \
@@ -252,6 +254,7 @@ static void
 look(struct mgmt *m, struct view *v)
 {
 	static const struct http_stats none;
+	static const struct gate_stats no_gate;
 	struct broker *b = m->broker;
 
 	*v = (struct view){ .m = m,
@@ -259,6 +262,7 @@ look(struct mgmt *m, struct view *v)
 		.s = &b->stats,
 		.quorum = &b->quorum_stats,
 		.logins = login_counts_of(m),
+		.gate = m->node.gate != NULL ? gate_stats(m->node.gate) : &no_gate,
 		.http = http_stats(m->http),
 		.http_metrics = m->http_metrics != NULL ? http_stats(m->http_metrics) : &none };
 	if (b->store != NULL)
@@ -286,17 +290,15 @@ put_counter(struct metric_text *t, const char *prefix, const char *field, enum m
 	metric_sample(t, prefix, name, NULL, is_time ? (double)value / 1e6 : (double)value);
 }
 
-/* Zeros where there is no gate: whoever watches them finds them before the first certificate is there. */
 static void
 put_gate(const struct view *v, struct metric_text *t)
 {
-	static const struct gate_stats none;
-	struct gate *gate = v->m->node.gate;
-	const struct gate_stats *s = gate != NULL ? gate_stats(gate) : &none;
+	const struct gate *gate = v->m->node.gate;
 	const char *file;
 	int64_t expires = gate != NULL ? gate_expiry(gate, &file) : 0;
 
-#define X(name, kind, help) put_counter(t, "hermes_", #name, METRIC_##kind, s->name, "Gate: " help);
+#define X(name, kind, help) \
+	put_counter(t, "hermes_", #name, METRIC_##kind, v->gate->name, "Gate: " help);
 	GATE_STATS(X)
 #undef X
 	if (expires == 0)

@@ -21,6 +21,7 @@
 #include <event2/event.h>
 #include <event2/event_struct.h>
 
+#include "base/bound.h"
 #include "base/config.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -357,6 +358,7 @@ on_time(struct wheel_node *node, UNUSED uint64_t now_ms)
 
 	if (e->state != ENTRY_LINGER) {
 		e->gate->stats.gate_timeouts++;
+		bound_reached(BOUND_handshake);
 		(void)snprintf(why, sizeof why, "not done after %" PRIu64 " ms (limits.handshake)",
 		    e->gate->cfg->handshake_ms);
 		say(e, &lines,
