@@ -480,8 +480,7 @@ walk(struct listing *l, uint64_t until_us)
 static void
 hand_on_text(struct listing *l)
 {
-	if (evbuffer_add(l->body, l->out.p, l->out.n) < 0)
-		mem_exhausted(l->out.n, __builtin_return_address(0));
+	reply_buffer_add(l->body, l->out.p, l->out.n);
 	count_bytes(l, l->out.n);
 	l->out.n = 0;
 }
@@ -672,9 +671,7 @@ start(struct request *r, const struct listing_source *source, const struct vhost
 		l->peer = series_ref(&m->broker->series, peer);
 	if (only != NULL)
 		l->only = series_ref(&m->broker->series, only);
-	l->body = evbuffer_new();
-	if (l->body == NULL)
-		mem_exhausted(0, __builtin_return_address(0));
+	l->body = reply_buffer();
 	/* most lists are short: they need not wait for the long ones */
 	if (has_time(m))
 		run_slice(l);
@@ -731,22 +728,16 @@ void
 reply_document(struct request *r, const struct listing_source *source, void *item)
 {
 	struct columns *columns = columns_new(request_query(r, "columns"));
-	struct evbuffer *body = evbuffer_new();
 	struct json_out o;
 	struct doc d;
 
-	if (body == NULL)
-		mem_exhausted(0, __builtin_return_address(0));
 	if (doc_init(&d, r)) {
 		json_out_init(&o, columns);
 		d.out = &o;
 		d.is_single = true;
 		source->write(&d, item);
-		if (evbuffer_add(body, o.p, o.n) < 0)
-			mem_exhausted(o.n, __builtin_return_address(0));
-		reply_bytes(r, 200, "application/json", body);
+		reply_out(r, &o);
 		json_out_fini(&o);
 	}
-	evbuffer_free(body);
 	columns_free(&columns);
 }

@@ -324,9 +324,7 @@ start(struct scrape *s)
 {
 	struct mgmt *m = s->m;
 
-	s->body = evbuffer_new();
-	if (s->body == NULL)
-		mem_exhausted(0, __builtin_return_address(0));
+	s->body = reply_buffer();
 	if (TAILQ_EMPTY(&m->scrapes.all) && m->listings.spent_us < LISTING_SLICE_US)
 		run_slice(s);
 	if (is_over(s)) {
