@@ -610,12 +610,27 @@ has_time(const struct mgmt *m)
 	return m->listings.spent_us < LISTING_SLICE_US;
 }
 
+/* Every second slice goes to a list of which one page is asked for, if there is any: it is soon done, and somebody looks
+ * at an empty screen meanwhile. Who wants all rows is rarely in a hurry. */
+static struct listing *
+next_listing(struct mgmt *m)
+{
+	struct listing *first = TAILQ_FIRST(&m->listings.all), *l = first;
+
+	m->listings.was_page = !m->listings.was_page;
+	if (!m->listings.was_page)
+		return first;
+	while (l != NULL && l->query.page == 0)
+		l = TAILQ_NEXT(l, link);
+	return l != NULL ? l : first;
+}
+
 static void
 go_on(struct mgmt *m)
 {
-	struct listing *l = TAILQ_FIRST(&m->listings.all);
+	struct listing *l = has_time(m) ? next_listing(m) : NULL;
 
-	if (l == NULL || !has_time(m))
+	if (l == NULL)
 		return;
 	TAILQ_REMOVE(&m->listings.all, l, link);
 	run_slice(l);

@@ -309,7 +309,9 @@ on_timer(struct wheel_node *node, uint64_t now_ms)
 
 	if (s == NULL)
 		return;
-	run_slice(s);
+	m->scrapes.had_turn = !m->scrapes.had_turn || m->listings.count == 0;
+	if (m->scrapes.had_turn)
+		run_slice(s);
 	if (is_over(s)) {
 		TAILQ_REMOVE(&m->scrapes.all, s, link);
 		m->scrapes.count--;
