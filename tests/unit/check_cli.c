@@ -164,11 +164,7 @@ static const struct line {
 	{ "server --check --listen ::1 --listen x", CLI_USAGE,
 	    "command line: --listen: 'x' is not an IP address (such as 127.0.0.1, ::1, or :: for "
 	    "all)\n"
-	    "command line: --listen: 'x' is not an IP address (such as 127.0.0.1, ::1, or :: for "
-	    "all)\n"
-	    "command line: --listen: 'x' is not an IP address (such as 127.0.0.1, ::1, or :: for "
-	    "all)\n"
-	    "hermes server: the settings cannot be used: 3 mistakes\n" },
+	    "hermes server: the settings cannot be used: 1 mistake\n" },
 	{ "server --check --prometheus-port 5672", CLI_USAGE,
 	    "settings: prometheus.port: is the same as node.port\n"
 	    "hermes server: the settings cannot be used: 1 mistake\n" },
