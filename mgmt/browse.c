@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <event2/buffer.h>
-
 #include "base/bound.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -79,15 +77,6 @@ answer_free(struct answer *a)
 }
 
 static void
-put_span(struct json_out *o, struct span s)
-{
-	if (s.p != NULL)
-		out_text(o, s);
-	else
-		out_null(o);
-}
-
-static void
 put_keys(struct json_out *o, struct span keys)
 {
 	struct field f;
@@ -105,10 +94,10 @@ static void
 put_first(struct json_out *o, const struct death_history *h)
 {
 	out_begin(o, '{');
-	OUT_PUT(o, "exchange", put_span, h->first.exchange);
+	OUT_PUT(o, "exchange", out_text_or_null, h->first.exchange);
 	OUT_PUT(o, "routing_keys", put_keys, h->first.keys);
-	OUT_PUT(o, "queue", put_span, h->first.queue);
-	OUT_PUT(o, "reason", put_span, h->first.reason);
+	OUT_PUT(o, "queue", out_text_or_null, h->first.queue);
+	OUT_PUT(o, "reason", out_text_or_null, h->first.reason);
 	OUT_INT(o, "time", h->first.time_s);
 	out_end(o, '}');
 }
@@ -125,7 +114,7 @@ put_deaths(struct json_out *o, const struct msg *m)
 		OUT_NULL(o, "first_death");
 		return;
 	}
-	OUT_PUT(o, "reason", put_span, h.reason);
+	OUT_PUT(o, "reason", out_text_or_null, h.reason);
 	OUT_INT(o, "count", h.count);
 	OUT_PUT(o, "first_death", put_first, &h);
 }
@@ -169,14 +158,9 @@ static void
 send_answer(struct request_job *job)
 {
 	struct answer *a = (struct answer *)job;
-	struct evbuffer *body = job->r != NULL ? evbuffer_new() : NULL;
 
-	if (job->r != NULL) {
-		if (body == NULL || evbuffer_add(body, a->out.p, a->out.n) < 0)
-			mem_exhausted(a->out.n, __builtin_return_address(0));
-		reply_bytes(job->r, 200, "application/json", body);
-		evbuffer_free(body);
-	}
+	if (job->r != NULL)
+		reply_out(job->r, &a->out);
 	answer_free(a);
 }
 
@@ -200,13 +184,10 @@ finish(struct browse *w)
 	browse_free(w);
 	a->job.run = write_answer;
 	a->job.done = send_answer;
-	if (a->bytes > WRITE_HERE) {
+	if (a->bytes > WRITE_HERE)
 		request_work(r, &a->job);
-	} else {
-		a->job.r = r;
-		write_answer(&a->job);
-		send_answer(&a->job);
-	}
+	else
+		request_run(r, &a->job);
 }
 
 /* ---- the messages ---- */

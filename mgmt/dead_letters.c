@@ -2,14 +2,13 @@
  * /api/hermes/dead-letters: the queues that hold dead letters, or may get some. They are known by their first message, which says
  * that it died, by the letters that came in since the node began, or by what settings of queues and bindings say
  * (letter_target.h). A first message that lies on disk is read, so that the next list knows it. */
-#include <string.h>
-
 #include "broker/death.h"
 #include "broker/letter_target.h"
 #include "broker/msg.h"
 #include "broker/props.h"
 #include "broker/queue.h"
 #include "broker/vhost.h"
+#include "mgmt/list_order.h"
 #include "mgmt/listing.h"
 #include "mgmt/request.h"
 
@@ -26,22 +25,13 @@ read_head(struct queue *q, struct death_history *out)
 }
 
 static void
-put_span(struct json_out *o, struct span s)
-{
-	if (s.p != NULL)
-		out_text(o, s);
-	else
-		out_null(o);
-}
-
-static void
 put_head(struct json_out *o, const struct death_history *h)
 {
 	out_begin(o, '{');
-	OUT_PUT(o, "reason", put_span, h->reason);
+	OUT_PUT(o, "reason", out_text_or_null, h->reason);
 	OUT_INT(o, "count", h->count);
-	OUT_PUT(o, "queue", put_span, h->first.queue);
-	OUT_PUT(o, "exchange", put_span, h->first.exchange);
+	OUT_PUT(o, "queue", out_text_or_null, h->first.queue);
+	OUT_PUT(o, "exchange", out_text_or_null, h->first.exchange);
 	OUT_INT(o, "time", h->first.time_s);
 	out_end(o, '}');
 }
@@ -94,17 +84,15 @@ static void
 collect(struct listing *l, const struct scope *scope, void *object, struct row_id id)
 {
 	struct queue *q;
-	char order[2 * 256];
-	size_t n;
+	char order[LIST_ORDER_NAME];
+	struct span name;
 
 	id.a = listing_number(l);
 	q = find_row(scope, object, &id);
 	if (q == NULL)
 		return;
-	n = strlen(q->vhost->name) + 1;
-	memcpy(order, q->vhost->name, n);
-	memcpy(order + n, q->name, q->name_len);
-	listing_add(l, &id, span_of(q->name, q->name_len), span_of(order, n + q->name_len), q);
+	name = span_of(q->name, q->name_len);
+	listing_add(l, &id, name, list_order_name(order, q->vhost->name, name), q);
 }
 
 static const struct listing_source list = {

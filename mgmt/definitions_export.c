@@ -79,13 +79,6 @@ drop_keys(struct definitions_export *x)
 }
 
 static void
-collect_users(struct definitions_export *x)
-{
-	for (const struct user *u = x->m->broker->users; u != NULL; u = u->hh.next)
-		add_key(x)->name = xstrdup(u->name);
-}
-
-static void
 collect_vhosts(struct definitions_export *x)
 {
 	for (const struct vhost *vh = x->m->broker->vhosts; vh != NULL; vh = vh->hh.next)
@@ -113,43 +106,12 @@ put_json(struct json_out *o, json_t *j)
 }
 
 static void
-write_user(struct definitions_export *x, const char *name)
-{
-	const struct user *u = user_find(x->m->broker, span_str(name));
-
-	if (u != NULL)
-		out_user(&x->out, u, false);
-}
-
-static void
 write_vhost(struct definitions_export *x, const char *name)
 {
 	const struct vhost *vh = vhost_find(x->m->broker, span_str(name));
 
 	if (vh != NULL)
 		put_json(&x->out, vhost_json(vh));
-}
-
-static void
-write_permissions(struct definitions_export *x, const char *name)
-{
-	const struct user *u = user_find(x->m->broker, span_str(name));
-	const struct permission *p = u != NULL ? u->permissions : NULL;
-
-	for (; p != NULL; p = p->hh.next)
-		if (!p->vhost->is_deleted)
-			out_permission(&x->out, p);
-}
-
-static void
-write_topic_permissions(struct definitions_export *x, const char *name)
-{
-	const struct user *u = user_find(x->m->broker, span_str(name));
-	const struct topic_permission *p = u != NULL ? u->topic_permissions : NULL;
-
-	for (; p != NULL; p = p->next)
-		if (!p->vhost->is_deleted)
-			out_topic_permission(&x->out, p);
 }
 
 /* Operators' policies and limits are parameters in these files. */
@@ -186,6 +148,34 @@ write_policies(struct definitions_export *x, const char *name)
 	for (const struct policy *p = vh != NULL ? vh->policies[POLICY_USER] : NULL; p != NULL;
 	     p = p->hh.next)
 		out_policy(&x->out, p, true);
+}
+
+/* ---- users and what they may do ---- */
+
+static void
+write_user(struct definitions_export *x, void *object)
+{
+	out_user(&x->out, object, false);
+}
+
+static void
+write_permissions(struct definitions_export *x, void *object)
+{
+	const struct user *u = object;
+
+	for (const struct permission *p = u->permissions; p != NULL; p = p->hh.next)
+		if (!p->vhost->is_deleted)
+			out_permission(&x->out, p);
+}
+
+static void
+write_topic_permissions(struct definitions_export *x, void *object)
+{
+	const struct user *u = object;
+
+	for (const struct topic_permission *p = u->topic_permissions; p != NULL; p = p->next)
+		if (!p->vhost->is_deleted)
+			out_topic_permission(&x->out, p);
 }
 
 /* ---- queues, exchanges, bindings ---- */
@@ -299,10 +289,10 @@ static const struct section {
 	void (*object)(struct definitions_export *x, void *object);
 	enum series_kind kind;
 } sections[] = {
-	{ "users", false, collect_users, write_user, NULL, SERIES_KINDS },
+	{ "users", false, NULL, NULL, write_user, SERIES_USER },
 	{ "vhosts", false, collect_vhosts, write_vhost, NULL, SERIES_KINDS },
-	{ "permissions", false, collect_users, write_permissions, NULL, SERIES_KINDS },
-	{ "topic_permissions", false, collect_users, write_topic_permissions, NULL, SERIES_KINDS },
+	{ "permissions", false, NULL, NULL, write_permissions, SERIES_USER },
+	{ "topic_permissions", false, NULL, NULL, write_topic_permissions, SERIES_USER },
 	{ "parameters", true, collect_vhosts, write_parameters, NULL, SERIES_KINDS },
 	{ "global_parameters", false, collect_parameters, write_global_parameter, NULL,
 	    SERIES_KINDS },

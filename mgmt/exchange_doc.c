@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mgmt/exchange_doc.h"
 
-#include <string.h>
-
 #include "broker/exchange.h"
 #include "broker/policy.h"
 #include "broker/table.h"
 #include "broker/vhost.h"
+#include "mgmt/list_order.h"
 #include "mgmt/table_out.h"
 
 static void
@@ -46,15 +45,13 @@ static void
 collect_exchange(struct listing *l, const struct scope *scope, void *object, struct row_id id)
 {
 	struct exchange *x = find_exchange(scope, object, &id);
-	char order[2 * 256];
-	size_t n;
+	char order[LIST_ORDER_NAME];
+	struct span name;
 
 	if (x == NULL)
 		return;
-	n = strlen(x->vhost->name) + 1;
-	memcpy(order, x->vhost->name, n);
-	memcpy(order + n, x->name, x->name_len);
-	listing_add(l, &id, span_of(x->name, x->name_len), span_of(order, n + x->name_len), x);
+	name = span_of(x->name, x->name_len);
+	listing_add(l, &id, name, list_order_name(order, x->vhost->name, name), x);
 }
 
 const struct listing_source exchange_list = {

@@ -2,7 +2,6 @@
  * The table of routes for people, and for programs that go through it. */
 #include <event2/buffer.h>
 
-#include "base/mem.h"
 #include "mgmt/request.h"
 
 static const char *
@@ -20,10 +19,8 @@ route_root(struct request *r)
 void
 route_help(struct request *r)
 {
-	struct evbuffer *b = evbuffer_new();
+	struct evbuffer *b = reply_buffer();
 
-	if (b == NULL)
-		mem_exhausted(0, __builtin_return_address(0));
 	(void)evbuffer_add_printf(b,
 	    "<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>Hermes HTTP "
 	    "API</title>\n"

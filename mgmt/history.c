@@ -4,9 +4,6 @@
 
 #include <string.h>
 
-#include <event2/buffer.h>
-
-#include "base/mem.h"
 #include "broker/broker.h"
 #include "broker/client.h"
 #include "broker/history.h"
@@ -95,21 +92,15 @@ write_history(struct json_out *o, const struct history_track *t, enum history_ra
 static void
 reply_history(struct request *r, const struct series *s)
 {
-	struct evbuffer *body = evbuffer_new();
 	enum history_range range;
 	struct json_out o;
 
-	if (body == NULL)
-		mem_exhausted(0, __builtin_return_address(0));
-	if (read_range(r, &range)) {
-		json_out_init(&o, NULL);
-		write_history(&o, history_ask(r->m->broker, s), range);
-		if (evbuffer_add(body, o.p, o.n) < 0)
-			mem_exhausted(o.n, __builtin_return_address(0));
-		json_out_fini(&o);
-		reply_bytes(r, 200, "application/json", body);
-	}
-	evbuffer_free(body);
+	if (!read_range(r, &range))
+		return;
+	json_out_init(&o, NULL);
+	write_history(&o, history_ask(r->m->broker, s), range);
+	reply_out(r, &o);
+	json_out_fini(&o);
 }
 
 /* ---- the routes ---- */

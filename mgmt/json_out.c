@@ -374,6 +374,15 @@ out_text(struct json_out *o, struct span v)
 }
 
 void
+out_text_or_null(struct json_out *o, struct span v)
+{
+	if (v.p != NULL)
+		out_text(o, v);
+	else
+		out_null(o);
+}
+
+void
 out_raw(struct json_out *o, struct span json)
 {
 	if (o->caught != NULL)

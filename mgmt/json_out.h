@@ -60,6 +60,7 @@ void out_number(struct json_out *o, double v); /* never like an integer: 0.0; wh
 void out_truth(struct json_out *o, bool v);
 void out_null(struct json_out *o);
 void out_text(struct json_out *o, struct span v); /* bytes that are no UTF-8 become U+FFFD */
+void out_text_or_null(struct json_out *o, struct span v); /* p NULL: null */
 void out_raw(struct json_out *o, struct span json);     /* a whole value */
 
 /* name and value, if somebody wants them */

@@ -480,8 +480,7 @@ walk(struct listing *l, uint64_t until_us)
 static void
 hand_on_text(struct listing *l)
 {
-	if (evbuffer_add(l->body, l->out.p, l->out.n) < 0)
-		mem_exhausted(l->out.n, __builtin_return_address(0));
+	reply_buffer_add(l->body, l->out.p, l->out.n);
 	count_bytes(l, l->out.n);
 	l->out.n = 0;
 }
@@ -611,12 +610,27 @@ has_time(const struct mgmt *m)
 	return m->listings.spent_us < LISTING_SLICE_US;
 }
 
+/* Every second slice goes to a list of which one page is asked for, if there is any: it is soon done, and somebody looks
+ * at an empty screen meanwhile. Who wants all rows is rarely in a hurry. */
+static struct listing *
+next_listing(struct mgmt *m)
+{
+	struct listing *first = TAILQ_FIRST(&m->listings.all), *l = first;
+
+	m->listings.was_page = !m->listings.was_page;
+	if (!m->listings.was_page)
+		return first;
+	while (l != NULL && l->query.page == 0)
+		l = TAILQ_NEXT(l, link);
+	return l != NULL ? l : first;
+}
+
 static void
 go_on(struct mgmt *m)
 {
-	struct listing *l = TAILQ_FIRST(&m->listings.all);
+	struct listing *l = has_time(m) ? next_listing(m) : NULL;
 
-	if (l == NULL || !has_time(m))
+	if (l == NULL)
 		return;
 	TAILQ_REMOVE(&m->listings.all, l, link);
 	run_slice(l);
@@ -672,9 +686,7 @@ start(struct request *r, const struct listing_source *source, const struct vhost
 		l->peer = series_ref(&m->broker->series, peer);
 	if (only != NULL)
 		l->only = series_ref(&m->broker->series, only);
-	l->body = evbuffer_new();
-	if (l->body == NULL)
-		mem_exhausted(0, __builtin_return_address(0));
+	l->body = reply_buffer();
 	/* most lists are short: they need not wait for the long ones */
 	if (has_time(m))
 		run_slice(l);
@@ -731,22 +743,16 @@ void
 reply_document(struct request *r, const struct listing_source *source, void *item)
 {
 	struct columns *columns = columns_new(request_query(r, "columns"));
-	struct evbuffer *body = evbuffer_new();
 	struct json_out o;
 	struct doc d;
 
-	if (body == NULL)
-		mem_exhausted(0, __builtin_return_address(0));
 	if (doc_init(&d, r)) {
 		json_out_init(&o, columns);
 		d.out = &o;
 		d.is_single = true;
 		source->write(&d, item);
-		if (evbuffer_add(body, o.p, o.n) < 0)
-			mem_exhausted(o.n, __builtin_return_address(0));
-		reply_bytes(r, 200, "application/json", body);
+		reply_out(r, &o);
 		json_out_fini(&o);
 	}
-	evbuffer_free(body);
 	columns_free(&columns);
 }

@@ -143,13 +143,6 @@ put_bytes(uint8_t *to, struct span s)
 }
 
 static uint8_t *
-put_short(uint8_t *to, struct span s)
-{
-	*to++ = (uint8_t)s.n;
-	return put_bytes(to, s);
-}
-
-static uint8_t *
 put_frame_head(uint8_t *to, uint8_t type, size_t size)
 {
 	to[0] = type;
@@ -174,7 +167,7 @@ put_together(struct span exchange, struct span key, struct span props, struct sp
 	m->meta_len = meta;
 	m->body_size = body.n;
 	m->rest = NULL;
-	to = put_short(put_short(m->wire, exchange), key);
+	to = put_short_string(put_short_string(m->wire, exchange), key);
 	*to++ = FRAME_END;
 	to = put_frame_head(to, 2, CONTENT_HEAD + props.n);
 	put_be32(to, 60u << 16);

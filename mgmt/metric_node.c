@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/bound.h"
 #include "base/config.h"
@@ -79,7 +80,7 @@ struct view {
 	    "Channels closed")                                                                    \
 	ONE(X, "queues_declared_total", COUNTER, connection_churn_metrics, v->s->queues_declared, \
 	    "Queues declared")                                                                    \
-	ONE(X, "queues_created_total", COUNTER, connection_churn_metrics, v->s->queues_declared,  \
+	ONE(X, "queues_created_total", COUNTER, connection_churn_metrics, v->s->queues_created,   \
 	    "Queues made")                                                                        \
 	ONE(X, "queues_deleted_total", COUNTER, connection_churn_metrics, v->s->queues_deleted,   \
 	    "Queues deleted")                                                                     \
@@ -323,6 +324,20 @@ put_counters(const struct view *v, struct metric_text *t)
 }
 
 static void
+put_processor_time(struct metric_text *t)
+{
+	struct rusage use;
+
+	if (getrusage(RUSAGE_SELF, &use) != 0)
+		return;
+	metric_head(t, "", "process_cpu_seconds_total", METRIC_COUNTER,
+	    "Processor time of the node, of all its threads");
+	metric_sample(t, "", "process_cpu_seconds_total", NULL,
+	    (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
+	        (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6);
+}
+
+static void
 put_memory(struct metric_text *t)
 {
 	char label[64];
@@ -338,7 +353,7 @@ put_memory(struct metric_text *t)
 static void
 put_histograms(const struct view *v, struct metric_text *t)
 {
-	struct histogram sizes = v->b->sizes, syncs = { 0 };
+	struct histogram sizes = v->b->sizes, syncs = { 0 }, batches = { 0 };
 	uint64_t large = 0;
 
 	for (unsigned i = 1; i < HISTOGRAM_MAX; i++)
@@ -346,7 +361,7 @@ put_histograms(const struct view *v, struct metric_text *t)
 	sizes.count[0] = v->s->publish - large;
 	sizes.sum = v->s->publish_in;
 	if (v->b->store != NULL)
-		store_sync_times(v->b->store, &syncs);
+		store_histograms(v->b->store, &syncs, &batches);
 	metric_histogram(t, "rabbitmq_message_size_bytes", P, "Size of published messages", &sizes,
 	    histogram_sizes, 1);
 	metric_histogram(t, "hermes_confirm_latency_seconds", NULL,
@@ -357,6 +372,8 @@ put_histograms(const struct view *v, struct metric_text *t)
 	    &v->m->loop->turn_time.turns, histogram_us, 1e6);
 	metric_histogram(t, "hermes_journal_sync_seconds", NULL,
 	    "How long syncs of the journal took", &syncs, histogram_us, 1e6);
+	metric_histogram(t, "hermes_journal_batch_bytes", NULL,
+	    "Bytes of records that the journal wrote at once", &batches, histogram_writes, 1);
 }
 
 void
@@ -385,6 +402,7 @@ metric_node_write(
 	metric_head(t, "", "process_start_time_seconds", METRIC_GAUGE,
 	    "When the node started, in seconds since 1970");
 	metric_sample(t, "", "process_start_time_seconds", NULL, (double)m->node.started_ms / 1000);
+	put_processor_time(t);
 	put_memory(t);
 	put_histograms(&v, t);
 	put_counters(&v, t);

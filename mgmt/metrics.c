@@ -309,7 +309,9 @@ on_timer(struct wheel_node *node, uint64_t now_ms)
 
 	if (s == NULL)
 		return;
-	run_slice(s);
+	m->scrapes.had_turn = !m->scrapes.had_turn || m->listings.count == 0;
+	if (m->scrapes.had_turn)
+		run_slice(s);
 	if (is_over(s)) {
 		TAILQ_REMOVE(&m->scrapes.all, s, link);
 		m->scrapes.count--;
@@ -324,9 +326,7 @@ start(struct scrape *s)
 {
 	struct mgmt *m = s->m;
 
-	s->body = evbuffer_new();
-	if (s->body == NULL)
-		mem_exhausted(0, __builtin_return_address(0));
+	s->body = reply_buffer();
 	if (TAILQ_EMPTY(&m->scrapes.all) && m->listings.spent_us < LISTING_SLICE_US)
 		run_slice(s);
 	if (is_over(s)) {

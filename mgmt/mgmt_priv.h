@@ -36,6 +36,7 @@ struct mgmt {
 		TAILQ_HEAD(, listing) all; /* owned: lists that are being made (listing.c) */
 		uint32_t count;
 		uint64_t spent_us; /* on them in this turn */
+		bool was_page;	   /* the last slice was of one that is first because only a page is asked for */
 	} listings;
 	struct {
 		TAILQ_HEAD(tail_list, tail) all; /* owned (tail.c): the one looked after longest ago first */
@@ -46,6 +47,7 @@ struct mgmt {
 		TAILQ_HEAD(, scrape) all; /* owned: metrics.c; the first is being made */
 		uint32_t count;
 		struct wheel_node timer;
+		bool had_turn; /* the last one; while lists are made, too, they have every second */
 	} scrapes;
 	TAILQ_HEAD(, batch) batches; /* owned (publish.c) */
 	TAILQ_HEAD(, pull) pulls; /* owned (pull.c) */

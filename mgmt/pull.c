@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <event2/buffer.h>
-
 #include "base/clock.h"
 #include "base/mem.h"
 #include "broker/broker.h"
@@ -215,14 +213,9 @@ static void
 send_answer(struct request_job *job)
 {
 	struct answer *a = (struct answer *)job;
-	struct evbuffer *body = job->r != NULL ? evbuffer_new() : NULL;
 
-	if (job->r != NULL) {
-		if (body == NULL || evbuffer_add(body, a->out.p, a->out.n) < 0)
-			mem_exhausted(a->out.n, __builtin_return_address(0));
-		reply_bytes(job->r, 200, "application/json", body);
-		evbuffer_free(body);
-	}
+	if (job->r != NULL)
+		reply_out(job->r, &a->out);
 	answer_free(a);
 }
 
@@ -248,13 +241,10 @@ finish(struct pull *p)
 	pull_free(p);
 	a->job.run = write_answer;
 	a->job.done = send_answer;
-	if (a->bytes > WRITE_HERE) {
+	if (a->bytes > WRITE_HERE)
 		request_work(r, &a->job);
-	} else {
-		a->job.r = r;
-		write_answer(&a->job);
-		send_answer(&a->job);
-	}
+	else
+		request_run(r, &a->job);
 }
 
 /* So that the loop has a turn for them. */

@@ -2,8 +2,6 @@
  * The fields are RabbitMQ's, but for those that say something of Erlang's processes. */
 #include "mgmt/queue_doc.h"
 
-#include <string.h>
-
 #include "base/config.h"
 #include "broker/broker.h"
 #include "broker/dead_letter.h"
@@ -15,6 +13,7 @@
 #include "broker/vhost.h"
 #include "mgmt/client_doc.h"
 #include "mgmt/consumer_doc.h"
+#include "mgmt/list_order.h"
 #include "mgmt/table_out.h"
 #include "mgmt/mgmt_priv.h"
 
@@ -246,15 +245,13 @@ static void
 collect_queue(struct listing *l, const struct scope *scope, void *object, struct row_id id)
 {
 	struct queue *q = find_queue(scope, object, &id);
-	char order[2 * 256];
-	size_t n;
+	char order[LIST_ORDER_NAME];
+	struct span name;
 
 	if (q == NULL)
 		return;
-	n = strlen(q->vhost->name) + 1;
-	memcpy(order, q->vhost->name, n);
-	memcpy(order + n, q->name, q->name_len);
-	listing_add(l, &id, span_of(q->name, q->name_len), span_of(order, n + q->name_len), q);
+	name = span_of(q->name, q->name_len);
+	listing_add(l, &id, name, list_order_name(order, q->vhost->name, name), q);
 }
 
 const struct listing_source queue_list = {

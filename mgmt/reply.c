@@ -17,6 +17,7 @@
 #include "broker/vhost.h"
 #include "mgmt/gzip.h"
 #include "mgmt/http.h"
+#include "mgmt/json_out.h"
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/request.h"
 
@@ -35,14 +36,21 @@ reply_header_once(struct request *r, const char *name, const char *value)
 		reply_header(r, name, value);
 }
 
-static struct evbuffer *
-buffer_new(void)
+struct evbuffer *
+reply_buffer(void)
 {
 	struct evbuffer *b = evbuffer_new();
 
 	if (b == NULL)
 		mem_exhausted(0, __builtin_return_address(0));
 	return b;
+}
+
+void
+reply_buffer_add(struct evbuffer *b, const void *p, size_t n)
+{
+	if (evbuffer_add(b, p, n) < 0)
+		mem_exhausted(n, __builtin_return_address(0));
 }
 
 /* The end of every reply. A request that was deferred goes with it. */
@@ -108,15 +116,15 @@ send_gzipped(struct request *r, int status, struct evbuffer *body)
 
 	reply_header(r, "content-encoding", "gzip");
 	if (evbuffer_get_length(body) <= REPLY_GZIP_HERE) {
-		out = buffer_new();
+		out = reply_buffer();
 		gzip_buffer(body, out);
 		answer(r, status, out);
 		evbuffer_free(out);
 		return;
 	}
 	g = xcalloc(1, sizeof *g);
-	g->in = buffer_new();
-	g->out = buffer_new();
+	g->in = reply_buffer();
+	g->out = reply_buffer();
 	g->status = status;
 	g->n = evbuffer_get_length(body);
 	being_zipped += g->n;
@@ -193,7 +201,7 @@ append(const char *p, size_t n, void *body)
 void
 reply_json(struct request *r, int status, json_t *json)
 {
-	struct evbuffer *body = buffer_new();
+	struct evbuffer *body = reply_buffer();
 
 	if (json == NULL ||
 	    json_dump_callback(json, append, body, JSON_COMPACT | JSON_ENCODE_ANY) < 0) {
@@ -207,6 +215,16 @@ reply_json(struct request *r, int status, json_t *json)
 	}
 	json_decref(json);
 	reply_bytes(r, status, "application/json", body);
+	evbuffer_free(body);
+}
+
+void
+reply_out(struct request *r, const struct json_out *o)
+{
+	struct evbuffer *body = reply_buffer();
+
+	reply_buffer_add(body, o->p, o->n);
+	reply_bytes(r, 200, "application/json", body);
 	evbuffer_free(body);
 }
 

@@ -93,16 +93,23 @@ on_done(struct worker_job *job)
 }
 
 void
-request_work(struct request *r, struct request_job *j)
+request_run(struct request *r, struct request_job *j)
 {
 	j->r = r;
+	j->run(j);
+	j->done(j);
+}
+
+void
+request_work(struct request *r, struct request_job *j)
+{
 	j->job.run = on_run;
 	j->job.done = on_done;
 	if (r->m->node.workers == NULL) { /* tests without a pool */
-		j->run(j);
-		j->done(j);
+		request_run(r, j);
 		return;
 	}
+	j->r = r;
 	request_defer(r);
 	r->job = j;
 	workers_submit(r->m->node.workers, &j->job);

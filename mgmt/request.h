@@ -106,6 +106,8 @@ void reply_empty(struct request *r, int status);
 void reply_done(struct request *r, int status);
 /* When the store has got so far; body is taken, NULL: none. */
 void reply_when(struct request *r, struct store_wait wait, int status, json_t *body);
+struct json_out;
+void reply_out(struct request *r, const struct json_out *o); /* 200 with what was written (json_out.h), which is copied */
 /* Takes the contents of body, not the buffer. type NULL: without a body. */
 void reply_bytes(struct request *r, int status, const char *type, struct evbuffer *body);
 /* The same for what does not change: whoever calls sets the headers of encoding, caching and policy. */
@@ -119,6 +121,10 @@ void reply_header_once(struct request *r, const char *name, const char *value);
 /* 301 to a path of the table. */
 void reply_elsewhere(struct request *r, const char *path);
 
+/* An empty one, and more of it; memory for them is there, or the node ends. */
+struct evbuffer *reply_buffer(void);
+void reply_buffer_add(struct evbuffer *b, const void *p, size_t n);
+
 /* The reply comes after the handler has returned. Nothing of the client is read meanwhile. */
 void request_defer(struct request *r);
 
@@ -131,6 +137,8 @@ struct request_job {
 	void (*done)(struct request_job *);
 };
 void request_work(struct request *r, struct request_job *job);
+/* The same at once, where it does not take long; the request need not have been deferred. */
+void request_run(struct request *r, struct request_job *job);
 
 /* --- for dispatch.c and mgmt.c ------------------------------------------------------- */
 

@@ -9,8 +9,6 @@
  *	 "queues": ["name"]}
  *
  * complete is false where there is more than an answer may hold. */
-#include <event2/buffer.h>
-
 #include "base/mem.h"
 #include "broker/broker.h"
 #include "broker/error.h"
@@ -122,12 +120,9 @@ static void
 reply_tried(
     struct request *r, const struct exchange *x, const struct msg *m, const struct route_try *t)
 {
-	struct evbuffer *body = evbuffer_new();
 	bool complete = !t->is_cut;
 	struct json_out o;
 
-	if (body == NULL)
-		mem_exhausted(0, __builtin_return_address(0));
 	json_out_init(&o, NULL);
 	out_begin(&o, '{');
 	OUT_TEXT(&o, "vhost", x->vhost->name);
@@ -141,11 +136,8 @@ reply_tried(
 	OUT_PUT(&o, "queues", put_queues, t);
 	OUT_TRUTH(&o, "complete", complete);
 	out_end(&o, '}');
-	if (evbuffer_add(body, o.p, o.n) < 0)
-		mem_exhausted(o.n, __builtin_return_address(0));
-	reply_bytes(r, 200, "application/json", body);
+	reply_out(r, &o);
 	json_out_fini(&o);
-	evbuffer_free(body);
 }
 
 /* ---- what was asked ---- */

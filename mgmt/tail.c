@@ -54,23 +54,6 @@ struct tail {
 	uint64_t left_out; /* not told yet */
 };
 
-static struct evbuffer *
-buffer_new(void)
-{
-	struct evbuffer *b = evbuffer_new();
-
-	if (b == NULL)
-		mem_exhausted(0, __builtin_return_address(0));
-	return b;
-}
-
-static void
-put(struct evbuffer *out, const void *p, size_t n)
-{
-	if (evbuffer_add(out, p, n) < 0)
-		mem_exhausted(n, __builtin_return_address(0));
-}
-
 /* ---- may it go on? ---- */
 
 /* NULL, or why not. */
@@ -118,9 +101,9 @@ put_message(struct evbuffer *out, const struct tapped *m)
 
 	json_out_init(&o, NULL);
 	message_write_tapped(&o, m);
-	put(out, head, sizeof head - 1);
-	put(out, o.p, o.n);
-	put(out, "\n\n", 2);
+	reply_buffer_add(out, head, sizeof head - 1);
+	reply_buffer_add(out, o.p, o.n);
+	reply_buffer_add(out, "\n\n", 2);
 	json_out_fini(&o);
 }
 
@@ -134,7 +117,7 @@ put_left_out(struct tail *t, struct evbuffer *out, uint64_t now_ms)
 		return;
 	(void)snprintf(text, sizeof text, "event: left-out\ndata: {\"count\":%llu}\n\n",
 	    (unsigned long long)t->left_out);
-	put(out, text, strlen(text));
+	reply_buffer_add(out, text, strlen(text));
 	t->left_out = 0;
 	t->counted_ms = now_ms;
 }
@@ -154,7 +137,7 @@ put_events(struct tail *t, struct evbuffer *out, uint64_t until_us)
 	if (evbuffer_get_length(out) > 0)
 		t->said_ms = now_ms;
 	if (now_ms >= t->said_ms + TAIL_KEEPALIVE_MS) {
-		put(out, ":\n\n", 3);
+		reply_buffer_add(out, ":\n\n", 3);
 		t->said_ms = now_ms;
 	}
 }
@@ -188,11 +171,11 @@ finish(struct tail *t)
 static void
 say_end(struct tail *t, const char *why)
 {
-	struct evbuffer *out = buffer_new();
+	struct evbuffer *out = reply_buffer();
 	char text[120];
 
 	(void)snprintf(text, sizeof text, "event: end\ndata: {\"reason\":\"%s\"}\n\n", why);
-	put(out, text, strlen(text));
+	reply_buffer_add(out, text, strlen(text));
 	http_stream_write(t->r->ev, out);
 	evbuffer_free(out);
 }
@@ -210,7 +193,7 @@ look_after(struct tail *t, uint64_t until_us)
 		say_end(t, why);
 		finish(t);
 	} else if (waiting < TAIL_OUTPUT_MAX) {
-		out = buffer_new();
+		out = reply_buffer();
 		put_events(t, out, until_us);
 		if (evbuffer_get_length(out) > 0)
 			http_stream_write(t->r->ev, out);
@@ -344,8 +327,8 @@ start(struct request *r, const struct tap_spec *spec, const char *what, struct s
 		arm(m);
 	TAILQ_INSERT_TAIL(&m->tails.all, t, link);
 	reply_stream(r, "text/event-stream");
-	hello = buffer_new();
-	put(hello, ":\n\n", 3); /* so that clients see at once that it has begun */
+	hello = reply_buffer();
+	reply_buffer_add(hello, ":\n\n", 3); /* so that clients see at once that it has begun */
 	http_stream_write(r->ev, hello);
 	evbuffer_free(hello);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The frame around all pages: login, navigation, what everybody has to see.
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { get, logout, onState } from './api.js';
 import { t } from './i18n/index.js';
 import { LanguageChoice, ThemeChoice } from './lib/choices.jsx';
@@ -34,7 +34,7 @@ export function App() {
 		setState((old) => ({ ...old, expired: false }));
 		setSession(makeSession(who, vhosts, enter));
 	}, []);
-	useEffect(() => {
+	useLayoutEffect(() => {
 		enter().catch((e) => e.status && setSession(null));
 		return onState((change) => {
 			if (!change.expired) {

@@ -99,4 +99,14 @@ put_be64(uint8_t *p, uint64_t v)
 	memcpy(p, &v, sizeof v);
 }
 
+/* A short string, as AMQP has it: at most 255 bytes. Returns the place behind it. */
+static inline uint8_t *
+put_short_string(uint8_t *p, struct span s)
+{
+	*p++ = (uint8_t)s.n;
+	if (s.n > 0)
+		memcpy(p, s.p, s.n);
+	return p + s.n;
+}
+
 #endif

@@ -16,6 +16,7 @@ struct histogram { /* zero at first */
 /* Rising, a 0 behind the last one. */
 extern const uint64_t histogram_us[];    /* microseconds, 100 to ten seconds */
 extern const uint64_t histogram_sizes[]; /* bytes of messages; those of RabbitMQ */
+extern const uint64_t histogram_writes[]; /* bytes written at once: 256 to 16 MiB */
 enum { HISTOGRAM_SMALL = 100 };          /* the first of them */
 extern const uint8_t histogram_size_places[64];
 

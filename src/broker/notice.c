@@ -58,15 +58,6 @@ props_size(const struct notice_spec *spec)
 }
 
 static uint8_t *
-put_name(uint8_t *p, struct span s)
-{
-	*p++ = (uint8_t)s.n;
-	if (s.n > 0)
-		memcpy(p, s.p, s.n);
-	return p + s.n;
-}
-
-static uint8_t *
 put_props(uint8_t *p, const struct notice_spec *spec)
 {
 	bool dated = spec->time_s != 0;
@@ -89,7 +80,7 @@ put_props(uint8_t *p, const struct notice_spec *spec)
 static void
 fill(struct msg *m, const struct notice_spec *spec, struct span exchange, struct span key)
 {
-	uint8_t *p = put_name(put_name(m->wire, exchange), key);
+	uint8_t *p = put_short_string(put_short_string(m->wire, exchange), key);
 
 	*p++ = FRAME_END;
 	p[0] = FRAME_HEADER;

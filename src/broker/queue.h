@@ -51,7 +51,6 @@ struct queue {
 	bool refuses;				/* what comes while it is full */
 	bool is_untidy;				/* on broker->untidy */
 	bool is_paused;				/* nobody gets anything: queue_pause() */
-	uint32_t letter_mark;			/* letter_target.c's */
 	struct client *owner;			/* borrowed: exclusive to it; NULL otherwise */
 	struct table *arguments;		/* owned, may be NULL */
 	struct policy *policy[POLICY_KINDS];	/* counted references; NULL: none applies */
@@ -67,6 +66,7 @@ struct queue {
 	struct takers takers;			/* those that may take now, by priority, then by turn; may hold some that no
 						 * longer can: looked at when picked */
 	uint32_t consumer_count;		/* of a deleted one: those that are not cancelled yet */
+	uint32_t letter_mark;			/* letter_target.c's */
 	struct consumer *exclusive_consumer;	/* borrowed */
 	struct ttl_past *ttl_past;		/* owned: see queue_ttl.h; NULL: q->set.ttl_ms is that of all its messages */
 	struct lease *lease;			/* owned: x-expires; NULL: none */

@@ -44,7 +44,11 @@ struct series {
 TAILQ_HEAD(series_head, series);
 struct series_place {
 	struct series *series;		/* NULL: free */
-	uint32_t next_free, generation;
+	union {
+		uint32_t next_free;	/* of a free one */
+		uint32_t kind;		/* else: walks over one kind need not look at the others */
+	};
+	uint32_t generation;
 };
 struct series_list {
 	struct series_place *place;	/* owned; [0] is never used */

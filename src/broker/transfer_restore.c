@@ -80,15 +80,6 @@ expiration_of(const struct props *pr, const struct death_history *seen)
 	return was;
 }
 
-static uint8_t *
-put_name(uint8_t *p, struct span s)
-{
-	*p++ = (uint8_t)s.n;
-	if (s.n > 0)
-		memcpy(p, s.p, s.n);
-	return p + s.n;
-}
-
 struct msg *
 transfer_restore(struct msg *m, const struct props *pr, const struct death_history *seen,
     struct span exchange, struct span key)
@@ -107,7 +98,7 @@ transfer_restore(struct msg *m, const struct props *pr, const struct death_histo
 		to = msg_try_like(m, names, names + FRAME_HEAD + payload + 1);
 	if (to != NULL) {
 		msg_set_spread(to, 0);
-		p = put_name(put_name(to->wire, exchange), key);
+		p = put_short_string(put_short_string(to->wire, exchange), key);
 		*p++ = FRAME_END;
 		memcpy(p, m->wire + m->names_len, FRAME_HEAD + CONTENT_HEAD);
 		put_be32(p + 3, payload);

@@ -137,15 +137,6 @@ address_of(const struct transfer *t, const struct vhost *vh, const struct user *
 
 /* ---- the message ---- */
 
-static uint8_t *
-put_name(uint8_t *p, struct span s)
-{
-	*p++ = (uint8_t)s.n;
-	if (s.n > 0)
-		memcpy(p, s.p, s.n);
-	return p + s.n;
-}
-
 /* The same with other names: whatever has it now keeps it as it is, and when it came. NULL: no memory. */
 static struct msg *
 copy(struct msg *m, struct span exchange, struct span key)
@@ -157,7 +148,7 @@ copy(struct msg *m, struct span exchange, struct span key)
 
 	if (to == NULL)
 		return NULL;
-	p = put_name(put_name(to->wire, exchange), key);
+	p = put_short_string(put_short_string(to->wire, exchange), key);
 	*p++ = FRAME_END;
 	memcpy(p, m->wire + m->names_len, header);
 	return to;

@@ -558,10 +558,13 @@ journal_stats(const struct journal *j, struct journal_stats *out)
 	out->sync_us = atomic_load_explicit(&j->sync_us, memory_order_relaxed);
 	out->sync_max_us = atomic_load_explicit(&j->sync_max_us, memory_order_relaxed);
 	out->created = atomic_load_explicit(&j->created, memory_order_relaxed);
-	for (unsigned i = 0; i < HISTOGRAM_MAX; i++)
+	for (unsigned i = 0; i < HISTOGRAM_MAX; i++) {
 		out->sync_times.count[i] =
 		    atomic_load_explicit(&j->sync_times[i], memory_order_relaxed);
+		out->batches.count[i] = atomic_load_explicit(&j->batches[i], memory_order_relaxed);
+	}
 	out->sync_times.sum = out->sync_us;
+	out->batches.sum = atomic_load_explicit(&j->batch_bytes, memory_order_relaxed);
 }
 
 /* ---- the end ---- */

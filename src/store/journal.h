@@ -102,6 +102,7 @@ bool journal_file_name(const struct journal *j, uint32_t number, char out[JOURNA
 struct journal_stats {
 	uint64_t bytes, records, chunks, writes, syncs, sync_us, sync_max_us, recycled, created;
 	struct histogram sync_times; /* by histogram_us */
+	struct histogram batches;    /* bytes of writes, by histogram_writes */
 };
 void journal_stats(const struct journal *j, struct journal_stats *out);
 

@@ -136,6 +136,8 @@ struct journal {
 	_Atomic uint32_t next_slot;
 	_Atomic uint64_t chunks, writes, syncs, sync_us, sync_max_us, created;
 	_Atomic uint64_t sync_times[HISTOGRAM_MAX]; /* syncs by histogram_us */
+	_Atomic uint64_t batches[HISTOGRAM_MAX];    /* writes of records, by histogram_writes */
+	_Atomic uint64_t batch_bytes;
 };
 
 static inline void

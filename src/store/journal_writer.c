@@ -306,6 +306,15 @@ note_need(struct writer *w, const struct chunk *c)
 		w->due_us = due;
 }
 
+static void
+count_batch(struct journal *j, uint64_t bytes)
+{
+	atomic_fetch_add_explicit(&j->writes, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&j->batch_bytes, bytes, memory_order_relaxed);
+	atomic_fetch_add_explicit(
+	    &j->batches[histogram_place(histogram_writes, bytes)], 1, memory_order_relaxed);
+}
+
 /* One run. The buffers are not given back before the end of the step, because the next run may join them. */
 static int
 write_run(struct journal *j)
@@ -313,7 +322,7 @@ write_run(struct journal *j)
 	struct writer *w = &j->w;
 	struct iovec iov[DISK_IOV_MAX];
 	uint32_t at = w->pending.first->at;
-	uint64_t touched;
+	uint64_t touched, bytes = 0;
 	unsigned chunks;
 	int n, r;
 
@@ -328,13 +337,14 @@ write_run(struct journal *j)
 	if (r != 0)
 		return r;
 	w->touched = touched;
-	atomic_fetch_add_explicit(&j->writes, 1, memory_order_relaxed);
 	for (; chunks > 0; chunks--) {
 		note_need(w, w->pending.first);
+		bytes += w->pending.first->n;
 		w->written = end_of(w->pending.first);
 		w->written_through = w->pending.first->through;
 		retire_first(w);
 	}
+	count_batch(j, bytes);
 	if (w->written_through - w->durable_through > UNSYNCED_MOST)
 		w->is_due = true;
 	atomic_store_explicit(&j->now_written, w->written, memory_order_release);

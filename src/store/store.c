@@ -201,10 +201,11 @@ store_stats(const struct store *s, struct store_stats *out)
 }
 
 void
-store_sync_times(const struct store *s, struct histogram *out)
+store_histograms(const struct store *s, struct histogram *syncs, struct histogram *batches)
 {
 	struct journal_stats j;
 
 	journal_stats(s->journal, &j);
-	*out = j.sync_times;
+	*syncs = j.sync_times;
+	*batches = j.batches;
 }

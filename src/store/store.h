@@ -240,8 +240,8 @@ uint64_t store_lags_ended(const struct store *s);
 int store_failed(const struct store *s);	/* the disk failed: nothing may be confirmed, the node ends. 0: fine */
 
 void store_stats(const struct store *s, struct store_stats *out);
-/* How long syncs of the journal took, by histogram_us. */
-void store_sync_times(const struct store *s, struct histogram *out);
+/* How long syncs of the journal took, by histogram_us, and how large its writes were, by histogram_writes. */
+void store_histograms(const struct store *s, struct histogram *syncs, struct histogram *batches);
 
 /* ---- snapshot ---- */
 

@@ -10,3 +10,6 @@ export const NASTY = [
 	'\u202eright-to-left override',
 	'emoji 🐇👩‍🚀 中文队列',
 ];
+
+/* All of it in one. test_console.py has a connection that is named so. */
+export const ALL = '<img src=x onerror="window.pwned=1">\'"><script>window.pwned=1</script>&amp;\u202e שלום 🐇 \\%2F';

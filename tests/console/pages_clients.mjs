@@ -4,13 +4,15 @@ export const tests = {
 	'a connection, its channel and consumer': async ({ page, login, open, shot }) => {
 		await login();
 		await open('connections');
-		await page.getByText('console reader').waitFor();
+		const connection = page.getByRole('row', { name: 'console reader' }).getByRole('link');
+		await connection.waitFor();
+		const name = await connection.textContent();
 		await shot('connections');
-		await page.locator('tbody a').first().click();
+		await connection.click();
 		await page.getByRole('button', { name: 'Close the connection' }).waitFor();
 		await shot('connection');
 		await open('channels');
-		await page.locator('tbody a').first().click();
+		await page.getByRole('link', { name: `${name} (1)` }).click();
 		await page.getByText('console tag').waitFor();
 		await shot('channel');
 		await open('consumers');

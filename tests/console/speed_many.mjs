@@ -105,4 +105,20 @@ export const tests = {
 		result['overview with the top queues'] = await times(() => overview(page));
 		return result;
 	},
+	/** All there is and a hundred queues more: the preview, then the import. Milliseconds. */
+	'definitions': async ({ page, login, open, api }) => {
+		await login();
+		const all = await api('GET', 'definitions');
+		for (let n = 0; n < 100; n++)
+			all.queues.push({ name: 'more ' + n, vhost: '/', durable: true, auto_delete: false, arguments: {} });
+		const text = JSON.stringify(all);
+		await open('definitions');
+		const from = Date.now();
+		await page.getByLabel('File of definitions').setInputFiles({ name: 'all.json', mimeType: 'application/json', buffer: Buffer.from(text) });
+		await page.getByRole('region', { name: 'What the import would do' }).waitFor();
+		const seen = Date.now();
+		await page.getByRole('button', { name: /^Import/ }).click();
+		await page.getByText('objects imported.').first().waitFor();
+		return { bytes: text.length, preview: seen - from, import: Date.now() - seen };
+	},
 };

@@ -159,7 +159,8 @@ def test_counts_of_queue_types_and_sizes(broker):
     with pika.BlockingConnection(pika.ConnectionParameters(port=broker.port)) as conn:
         chan = conn.channel()
         chan.confirm_delivery()
-        chan.queue_declare("counted", durable=True)
+        for _ in range(2):
+            chan.queue_declare("counted", durable=True)
         chan.queue_declare("counted-quorum", durable=True, arguments={"x-queue-type": "quorum"})
         persistent = pika.BasicProperties(delivery_mode=2)
         for size in (0, 100, 101, 1000, 20000):
@@ -186,7 +187,16 @@ def test_counts_of_queue_types_and_sizes(broker):
     assert grew("rabbitmq_global_messages_routed_total") == 6
     assert grew("hermes_confirm_latency_seconds_count") >= 5
     assert grew("hermes_confirm_latency_seconds_count") == grew("hermes_confirm_waited_total")
-    assert grew("hermes_journal_sync_seconds_count") == grew("hermes_store_journal_syncs_total") > 0
+    assert grew("hermes_journal_batch_bytes_sum") >= 21202
+    assert grew("rabbitmq_queues_declared_total") == 3 and grew("rabbitmq_queues_created_total") == 2
+    assert grew("hermes_journal_batch_bytes_count") > 0 and grew("hermes_journal_sync_seconds_count") > 0
+
+    def agree():        # the journal's thread may write between two looks of one scrape
+        now = samples(scrape(broker))
+        return (one(now, "hermes_journal_batch_bytes_count") == one(now, "hermes_store_journal_batches_total")
+                and one(now, "hermes_journal_sync_seconds_count") == one(now, "hermes_store_journal_syncs_total"))
+
+    wait_for(agree, what="counts that agree with their histograms")
 
 
 def test_a_channel_that_waits_is_counted(node):

@@ -157,6 +157,40 @@ def test_special_queues(api, chan, kind):
     assert bodies(chan, "q") == some(2) + wanted
 
 
+@pytest.mark.parametrize("kind", [{"x-queue-type": "quorum"}, {"x-max-priority": 5}])
+def test_letters_in_special_queues(api, chan, kind):
+    to_dead = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+    chan.declare("dead", durable=True, arguments=kind)
+    chan.declare("q", durable=True, arguments=to_dead)
+    fill(chan, "q", some(9), priority=lambda i: i % 3)
+    for _ in range(9):
+        chan.reject(chan.get_wait("q", no_ack=False).delivery_tag, requeue=False)
+    chan.wait_count("dead", 9)
+    chan.reject(chan.get("dead", no_ack=False).delivery_tag, requeue=True)
+    chan.wait_count("dead", 9)
+    letters = api.get("hermes/dead-letters/%2F/dead")["messages"]
+    ids = [m["id"] for m in letters[::2]]
+    job = ended(api, api("POST", "hermes/dead-letters/%2F/dead/replay", 202, {"ids": ids[::-1]}))
+    assert counts(job) == (5, 0)
+    assert bodies(chan, "q") == [m["payload"].encode() for m in letters[::2]]
+    job = ended(api, api("POST", "hermes/dead-letters/%2F/dead/replay", 202, {"all": True}))
+    assert counts(job) == (4, 0)
+    assert bodies(chan, "q") == [m["payload"].encode() for m in letters[1::2]]
+
+
+def test_into_a_delay(api, chan):
+    chan.exchange("late", "x-delayed-message", arguments={"x-delayed-type": "fanout"})
+    for name in ("q", "to"):
+        chan.declare(name, durable=True)
+    chan.bind("to", "late")
+    fill(chan, "q", some(3), headers=lambda i: {"x-delay": [1, 3600000, "x"][i]})
+    job = move(api, "q", {"exchange": "late"})
+    assert counts(job) == (2, 1) and job["reasons"] == {"its header x-delay is wrong": 1}
+    chan.wait_count("to", 1)
+    assert (bodies(chan, "to"), bodies(chan, "q")) == ([b"0000"], [b"0002"])
+    chan.call("exchange.delete", exchange="late")
+
+
 def test_exclusive_queues(api, chan, broker):
     mine = broker.raw().channel()
     mine.declare("mine", exclusive=True)

@@ -192,13 +192,6 @@ def test_check_says_all_in_one_run(tmp_path):
     assert (len(said), said[0], said[-1]) == (51, "1:1: unknown key 'k0'", "and 21 more")
 
 
-def test_check_says_a_wrong_option_once():
-    done = hermes("server", "--check", "--listen", "nowhere", "--listen", "::1", "--port", "no")
-    said = done.stderr.splitlines()
-    assert done.returncode == 2 and len(said) == 3, said
-    assert re.match(r"command line: --listen: 'nowhere' is not an IP address", said[0]) and "--port: 'no'" in said[1], said
-
-
 @pytest.mark.parametrize("text, said", [
     (b"#" * (10 << 20), r"^ is larger than 1 MiB$"),
     (b"a: " + b"[" * 500000, r"^1:35: nested deeper than 32$"),

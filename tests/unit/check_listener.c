@@ -17,6 +17,7 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "net/loop.h"
+#include "tests/unit/dial.h"
 
 enum { FDS = 300 };
 
@@ -64,14 +65,7 @@ open_on(const char *address, uint32_t max_open)
 static int
 dial4(void)
 {
-	struct sockaddr_in a = { .sin_family = AF_INET,
-		.sin_port = htons(listener_port(ls)),
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
-	return fd;
+	return dial_port(listener_port(ls), 0);
 }
 
 static int

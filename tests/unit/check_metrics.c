@@ -342,6 +342,35 @@ START_TEST(a_walk_survives_changes)
 }
 END_TEST
 
+/* A scrape of many objects takes many turns: every second one is for the lists that are asked for meanwhile. */
+START_TEST(lists_go_on_beside_a_scrape)
+{
+	static const char list[] = "GET /api/queues?page=1 HTTP/1.0\r\n" GUEST "\r\n";
+	char some[16];
+	ssize_t n = -1;
+	int scrape, fd;
+
+	make_queues(20000);
+	to_metrics = true;
+	scrape = dial();
+	to_metrics = false;
+	ck_assert_int_gt(write(scrape, "GET /metrics/per-object HTTP/1.0\r\n\r\n", 36), 0);
+	for (unsigned i = 0; i < 100000 && m->scrapes.count == 0; i++)
+		turn();
+	fd = dial();
+	ck_assert_int_gt(write(fd, list, sizeof list - 1), 0);
+	for (unsigned i = 0; i < 100000 && (n = read(fd, some, sizeof some)) <= 0; i++)
+		turn();
+	ck_assert_int_gt(n, 0);
+	ck_assert_uint_eq(m->scrapes.count, 1);
+	for (unsigned i = 0; i < 100000 && m->scrapes.count > 0; i++)
+		turn();
+	ck_assert_uint_eq(m->scrapes.count, 0);
+	close(scrape);
+	close(fd);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -361,6 +390,7 @@ main(void)
 	tcase_add_test(http, names_are_unique);
 	tcase_add_test(http, many_queues_come_in_slices);
 	tcase_add_test(http, a_walk_survives_changes);
+	tcase_add_test(http, lists_go_on_beside_a_scrape);
 	tcase_set_timeout(http, 120);
 	suite_add_tcase(s, pure);
 	suite_add_tcase(s, http);

@@ -359,6 +359,61 @@ START_TEST(while_things_come_and_go)
 }
 END_TEST
 
+static void
+make_queue(unsigned i)
+{
+	const struct queue_spec spec = { .name = name_of(i) };
+	struct queue *made;
+
+	ck_assert_ptr_null(queue_declare(vh, &spec, NULL, &made));
+}
+
+/* Turns until all of the answer is there. */
+static unsigned
+turns_until(struct asked *a)
+{
+	unsigned n = 1;
+
+	while (wait_on(a))
+		n++;
+	a->p[a->n] = '\0';
+	ck_assert_int_eq(status_of(a->p), 200);
+	close(a->fd);
+	free(a->p);
+	return n;
+}
+
+static unsigned
+turns_of_page(void)
+{
+	struct asked a = begin("queues", "name&page=1&page_size=10", true);
+
+	return turns_until(&a);
+}
+
+/* It does not wait for all those that others want as a whole, and they go on meanwhile. */
+START_TEST(a_page_comes_first)
+{
+	enum { WHOLE = LISTING_AT_ONCE + 2 };
+	struct asked whole[WHOLE];
+	unsigned alone, beside, rest = 0;
+
+	for (unsigned i = 0; i < MANY; i++)
+		make_queue(i);
+	alone = turns_of_page();
+	for (unsigned i = 0; i < WHOLE; i++) {
+		whole[i] = begin("queues", "name", true);
+		ck_assert(wait_on(&whole[i]));
+	}
+	beside = turns_of_page();
+	ck_assert_msg(beside < 3 * alone, "%u turns, %u by itself", beside, alone);
+	ck_assert_uint_eq(m->listings.count, WHOLE);
+	for (unsigned i = 0; i < WHOLE; i++)
+		rest += turns_until(&whole[i]);
+	ck_assert_msg(rest > WHOLE * alone / 2, "%u turns for the rest", rest);
+}
+END_TEST
+
 /* One that is set again is another one in the same place: listed, and once. */
 START_TEST(policies_set_again)
 {
@@ -572,6 +627,7 @@ main(void)
 	tcase_add_loop_test(t, in_slices, 0, 2 * (int)COUNT_OF(lists));
 	tcase_add_loop_test(t, while_things_come_and_go, 0, 2 * (int)COUNT_OF(lists));
 	tcase_add_loop_test(t, policies_set_again, 0, 2);
+	tcase_add_test(t, a_page_comes_first);
 	tcase_add_loop_test(t, what_they_belong_to_goes, 0, 2 * (int)COUNT_OF(owners));
 	tcase_add_test(t, who_asked_goes);
 	tcase_add_test(t, bulk_delete_in_slices);

@@ -24,6 +24,7 @@
 #include "net/loop.h"
 #include "store/journal.h"
 #include "store/store_priv.h"
+#include "tests/unit/dial.h"
 #include "tests/unit/test_folder.h"
 #include "tests/unit/user_world.h"
 
@@ -107,24 +108,10 @@ store_moves(void)
 }
 
 static int
-dial(void)
-{
-	struct sockaddr_in a = { .sin_family = AF_INET,
-		.sin_port = htons(mgmt_port(m)),
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
-	ck_assert_int_eq(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
-	return fd;
-}
-
-static int
 post(const char *headers, const char *text)
 {
 	char request[512];
-	int fd = dial(), n;
+	int fd = dial_port(mgmt_port(m), O_NONBLOCK), n;
 
 	n = snprintf(request, sizeof request,
 	    "POST /api/hermes/snapshot HTTP/1.1\r\nHost: x\r\n%sContent-Length: %zu\r\n\r\n%s",
@@ -214,7 +201,8 @@ END_TEST
 static const struct {
 	const char *path, *has;
 } unfit[] = {
-	{ "/nowhere/at/all", "cannot make /nowhere/at/all: the folder that it is to be in is not there" },
+	{ "/nowhere/at/all",
+	    "cannot make /nowhere/at/all: the folder that it is to be in is not there" },
 	{ "/dev/null", "cannot make /dev/null: Not a directory" },
 	{ "/dev/null/below", "cannot make /dev/null/below: Not a directory" },
 	{ "/proc/folder", "the folder that it is to be in is not there" },
@@ -287,7 +275,7 @@ START_TEST(overview_has_the_store)
 {
 	static const char request[] = "GET /api/overview HTTP/1.0\r\n" GUEST "\r\n";
 	json_t *o, *store;
-	int fd = dial();
+	int fd = dial_port(mgmt_port(m), O_NONBLOCK);
 
 	ck_assert_int_eq(write(fd, request, sizeof request - 1), sizeof request - 1);
 	ck_assert_int_eq(status(fd), 200);

@@ -20,6 +20,7 @@
 #include "broker/table.h"
 #include "broker/user.h"
 #include "broker/vhost.h"
+#include "tests/unit/settings_said.h"
 
 static struct settings s;
 static struct problems p;
@@ -50,20 +51,6 @@ teardown(void)
 {
 	problems_fini(&p);
 	settings_fini(&s);
-}
-
-/* All problems, one a line. */
-static const char *
-said(void)
-{
-	static char all[65536];
-	size_t n = 0;
-
-	all[0] = '\0';
-	for (uint32_t i = 0; i < p.count; i++)
-		n +=
-		    (size_t)snprintf(all + n, sizeof all - n, "%s%s", i > 0 ? "\n" : "", p.item[i]);
-	return all;
 }
 
 static const struct wrong {
@@ -231,7 +218,7 @@ static const struct wrong {
 START_TEST(wrong_text)
 {
 	load(wrongs[_i].text);
-	ck_assert_str_eq(said(), wrongs[_i].said);
+	ck_assert_str_eq(problems_said(&p), wrongs[_i].said);
 }
 END_TEST
 
@@ -259,7 +246,7 @@ START_TEST(broken_behind_a_mistake)
 {
 	load("node: {prt: 1}\nlog: {level: x\n");
 	ck_assert_uint_ge(p.count, 2);
-	ck_assert_ptr_nonnull(strstr(said(), "unknown key 'prt' in node"));
+	ck_assert_ptr_nonnull(strstr(problems_said(&p), "unknown key 'prt' in node"));
 }
 END_TEST
 
@@ -269,7 +256,7 @@ static const char *const nothings[] = { "", "\n", "# only a comment\n", "---\n",
 START_TEST(nothing_is_fine)
 {
 	load(nothings[_i]);
-	ck_assert_str_eq(said(), "");
+	ck_assert_str_eq(problems_said(&p), "");
 	ck_assert_uint_eq(s.config.port, 5672);
 }
 END_TEST
@@ -283,7 +270,7 @@ START_TEST(values_arrive)
 	     "limits: {heartbeat: 0, handshake: 500ms, connections: 17}\ntcp: {nodelay: false}\n"
 	     "default_user: {name: me, password: pw, remote: true}\ntls: {port: 0}\nprometheus: "
 	     "{enabled: false, listen: [127.0.0.3, '::1'], port: 7}\n");
-	ck_assert_str_eq(said(), "");
+	ck_assert_str_eq(problems_said(&p), "");
 	ck_assert_str_eq(s.config.node_given, "n1");
 	ck_assert_uint_eq(s.config.listen.count, 2);
 	ck_assert_str_eq(s.config.listen.item[1], "::1");
@@ -334,7 +321,7 @@ START_TEST(variable)
 
 	snprintf(text, sizeof text, "log: {file: '%s'}\n", variables[_i].text);
 	load(text);
-	ck_assert_str_eq(said(), "");
+	ck_assert_str_eq(problems_said(&p), "");
 	ck_assert_str_eq(s.config.log_file, variables[_i].file);
 	ck_assert_uint_eq(s.config.port, 5672);
 }
@@ -343,10 +330,10 @@ END_TEST
 START_TEST(variable_as_number)
 {
 	load("node: {port: ${HERMES_T_PORT}}\n");
-	ck_assert_ptr_nonnull(
-	    strstr(said(), "hermes.yml:1:")); /* "{" is YAML's own there: quotes are needed */
+	ck_assert_ptr_nonnull(strstr(
+	    problems_said(&p), "hermes.yml:1:")); /* "{" is YAML's own there: quotes are needed */
 	load("node: {port: \"${HERMES_T_PORT}\"}\n");
-	ck_assert_str_eq(said(), "");
+	ck_assert_str_eq(problems_said(&p), "");
 	ck_assert_uint_eq(s.config.port, 4711);
 	load("node:\n  port: ${HERMES_T_PORT}\n");
 	ck_assert_uint_eq(s.config.port, 4711);
@@ -373,14 +360,14 @@ START_TEST(depth_is_bounded)
 	memset(text, '[', sizeof text);
 	text[sizeof text - 1] = '\0';
 	load(text);
-	ck_assert_str_eq(said(), "hermes.yml:1:33: nested deeper than 32");
+	ck_assert_str_eq(problems_said(&p), "hermes.yml:1:33: nested deeper than 32");
 	memset(text, ' ', sizeof text);
 	memcpy(text, "queues: [{name: q, arguments: {a: ", 34);
 	memset(text + 34, '[', 28);
 	memset(text + 34 + 28, ']', 28);
 	memcpy(text + 34 + 56, "}}]\n", 5);
 	load(text);
-	ck_assert_str_eq(said(), "");
+	ck_assert_str_eq(problems_said(&p), "");
 }
 END_TEST
 
@@ -392,7 +379,7 @@ START_TEST(values_are_bounded)
 	memcpy(text, "node: {name: ", 13);
 	memcpy(text + 99990, "}\n", 3);
 	load(text);
-	ck_assert_str_eq(said(),
+	ck_assert_str_eq(problems_said(&p),
 	    "hermes.yml:1:14: values are too long: at most 65536 bytes each, 16777216 together");
 	free(text);
 	text = xmalloc(900000);
@@ -400,7 +387,7 @@ START_TEST(values_are_bounded)
 	for (size_t n = 9; n < 890000; n += 2)
 		memcpy(text + n, "1,", 3);
 	load(text);
-	ck_assert_ptr_nonnull(strstr(said(), ": more than 200000 values"));
+	ck_assert_ptr_nonnull(strstr(problems_said(&p), ": more than 200000 values"));
 	free(text);
 }
 END_TEST
@@ -414,12 +401,13 @@ START_TEST(files)
 	snprintf(name, sizeof name, "%s/a.yml", dir);
 	settings_load(&s, name, &p);
 	ck_assert_uint_eq(p.count, 1);
-	ck_assert_ptr_nonnull(strstr(said(), "/a.yml: cannot be read: No such file or directory"));
+	ck_assert_ptr_nonnull(
+	    strstr(problems_said(&p), "/a.yml: cannot be read: No such file or directory"));
 	settings_fini(&s);
 	problems_fini(&p);
 
 	settings_load(&s, dir, &p);
-	ck_assert_ptr_nonnull(strstr(said(), ": is not a file"));
+	ck_assert_ptr_nonnull(strstr(problems_said(&p), ": is not a file"));
 	settings_fini(&s);
 	problems_fini(&p);
 
@@ -428,7 +416,7 @@ START_TEST(files)
 	fputs("node: {port: 77}\n", f);
 	fclose(f);
 	settings_load(&s, name, &p);
-	ck_assert_str_eq(said(), "");
+	ck_assert_str_eq(problems_said(&p), "");
 	ck_assert_uint_eq(s.config.port, 77);
 	settings_fini(&s);
 
@@ -439,7 +427,7 @@ START_TEST(files)
 	fclose(f);
 	free(big);
 	settings_load(&s, name, &p);
-	ck_assert_ptr_nonnull(strstr(said(), ": is larger than 1 MiB"));
+	ck_assert_ptr_nonnull(strstr(problems_said(&p), ": is larger than 1 MiB"));
 	unlink(name);
 	rmdir(dir);
 }
@@ -453,17 +441,17 @@ START_TEST(user_from_environment)
 	ck_assert(!s.config.default_user_remote);
 	setenv("HERMES_DEFAULT_USER", "env", 1);
 	settings_environment(&s, &p);
-	ck_assert_str_eq(said(),
+	ck_assert_str_eq(problems_said(&p),
 	    "environment: HERMES_DEFAULT_USER and HERMES_DEFAULT_PASS go together; "
 	    "HERMES_DEFAULT_PASS is not set");
 	problems_fini(&p);
 	setenv("HERMES_DEFAULT_PASS", "", 1);
 	settings_environment(&s, &p);
-	ck_assert_str_eq(said(), "environment: HERMES_DEFAULT_PASS: must not be empty");
+	ck_assert_str_eq(problems_said(&p), "environment: HERMES_DEFAULT_PASS: must not be empty");
 	problems_fini(&p);
 	setenv("HERMES_DEFAULT_PASS", "word", 1);
 	settings_environment(&s, &p);
-	ck_assert_str_eq(said(), "");
+	ck_assert_str_eq(problems_said(&p), "");
 	ck_assert_str_eq(s.config.default_user, "env");
 	ck_assert_str_eq(s.config.default_password, "word");
 	ck_assert(s.config.default_user_remote);
@@ -480,7 +468,8 @@ START_TEST(user_from_environment)
 	ck_assert_str_eq(s.config.default_password, "word");
 	setenv("RABBITMQ_DEFAULT_VHOST", "", 1);
 	settings_environment(&s, &p);
-	ck_assert_str_eq(said(), "environment: RABBITMQ_DEFAULT_VHOST: must not be empty");
+	ck_assert_str_eq(
+	    problems_said(&p), "environment: RABBITMQ_DEFAULT_VHOST: must not be empty");
 }
 END_TEST
 
@@ -503,7 +492,7 @@ static const char topology[] =
 START_TEST(topology_is_read)
 {
 	load(topology);
-	ck_assert_str_eq(said(), "");
+	ck_assert_str_eq(problems_said(&p), "");
 	ck_assert_uint_eq(s.vhosts.count, 2);
 	ck_assert_uint_eq(s.exchanges.count, 2);
 	ck_assert_str_eq(s.exchanges.item[1].vhost, "/");
@@ -552,7 +541,7 @@ START_TEST(argument)
 	snprintf(text, sizeof text, "queues:\n- name: q\n  arguments:\n    first: 1\n    k: %s\n",
 	    a->yaml);
 	load(text);
-	ck_assert_str_eq(said(), "");
+	ck_assert_str_eq(problems_said(&p), "");
 	ck_assert_ptr_nonnull(s.queues.item[0].arguments);
 	ck_assert_int_eq(table_check(table_span(s.queues.item[0].arguments), TABLE_DEPTH_MAX), 0);
 	ck_assert(table_find(table_span(s.queues.item[0].arguments), "k", &f));
@@ -583,7 +572,7 @@ START_TEST(topology_is_declared)
 
 	load(topology);
 	declare_in_new_broker(&b, &w);
-	ck_assert_str_eq(said(), "");
+	ck_assert_str_eq(problems_said(&p), "");
 	vh = vhost_find(b, span_str("/"));
 	ck_assert_ptr_nonnull(vh);
 	ck_assert_ptr_nonnull(queue_find(vh, span_str("created")));
@@ -629,7 +618,7 @@ START_TEST(topology_is_refused)
 	struct wheel *w;
 
 	load(refusals[_i].text);
-	ck_assert_str_eq(said(), "");
+	ck_assert_str_eq(problems_said(&p), "");
 	declare_in_new_broker(&b, &w);
 	ck_assert_uint_eq(p.count, 1);
 	ck_assert_msg(
@@ -664,7 +653,7 @@ START_TEST(topology_is_there_already)
 	declare_in_new_broker(&b, &w);
 	load(again[_i].text);
 	settings_declare(&s, b, &p);
-	ck_assert_str_eq(said(), again[_i].said);
+	ck_assert_str_eq(problems_said(&p), again[_i].said);
 	broker_free(&b);
 	wheel_free(&w);
 }

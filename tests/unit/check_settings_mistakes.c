@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/wheel.h"
 #include "broker/broker.h"
+#include "tests/unit/settings_said.h"
 
 static struct settings s;
 static struct problems p;
@@ -47,20 +48,6 @@ static void
 try(const char *text)
 {
 	try_bytes(text, strlen(text));
-}
-
-/* All problems, one a line. */
-static const char *
-said(void)
-{
-	static char all[PROBLEMS_MAX * PROBLEM_TEXT_MAX];
-	size_t n = 0;
-
-	all[0] = '\0';
-	for (uint32_t i = 0; i < p.count; i++)
-		n +=
-		    (size_t)snprintf(all + n, sizeof all - n, "%s%s", i > 0 ? "\n" : "", p.item[i]);
-	return all;
 }
 
 static const struct wrong {
@@ -150,12 +137,12 @@ START_TEST(all_in_one_run)
 	const char *rest, *want = wrongs[_i].said;
 
 	try(wrongs[_i].text);
-	rest = said();
+	rest = problems_said(&p);
 	while (*want != '\0') {
 		size_t n = strcspn(want, "\n");
 
-		ck_assert_msg(
-		    strncmp(rest, want, n) == 0, "%s\n--- expected ---\n%s", said(), want);
+		ck_assert_msg(strncmp(rest, want, n) == 0, "%s\n--- expected ---\n%s",
+		    problems_said(&p), want);
 		rest += strcspn(rest, "\n");
 		rest += *rest == '\n';
 		want += n + (want[n] == '\n');
@@ -195,7 +182,8 @@ static const struct bytes {
 START_TEST(no_text)
 {
 	try_bytes(bytes[_i].text, bytes[_i].n);
-	ck_assert_msg(strncmp(said(), bytes[_i].said, strlen(bytes[_i].said)) == 0, "%s", said());
+	ck_assert_msg(strncmp(problems_said(&p), bytes[_i].said, strlen(bytes[_i].said)) == 0, "%s",
+	    problems_said(&p));
 	ck_assert_uint_le(p.count, 11);
 	if (bytes[_i].said[0] == '\0')
 		ck_assert_uint_eq(p.count, 0);
@@ -215,9 +203,9 @@ START_TEST(far_behind)
 	snprintf(text + n, 100, "log: {level: \xc2\x90}\n"); /* of ISO 6429 */
 	try(text);
 	ck_assert_uint_eq(p.count, 2);
-	ck_assert_ptr_nonnull(strstr(said(), "h.yml:1:8: unknown key 'prt'"));
+	ck_assert_ptr_nonnull(strstr(problems_said(&p), "h.yml:1:8: unknown key 'prt'"));
 	snprintf(where, sizeof where, "h.yml:%u:14: control characters are not allowed", line);
-	ck_assert_ptr_nonnull(strstr(said(), where));
+	ck_assert_ptr_nonnull(strstr(problems_said(&p), where));
 	free(text);
 }
 END_TEST
@@ -274,7 +262,7 @@ START_TEST(work_is_bounded)
 	try_bytes(text, n);
 	ck_assert_uint_le(clock_cpu_us() - begin, 10000000); /* sanitized, on a slow machine */
 	ck_assert_uint_ge(p.count, 1);
-	ck_assert_msg(strstr(said(), heavies[_i].said) != NULL, "%s", said());
+	ck_assert_msg(strstr(problems_said(&p), heavies[_i].said) != NULL, "%s", problems_said(&p));
 	free(text);
 }
 END_TEST

@@ -5,12 +5,9 @@
 
 #include <check.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -21,6 +18,7 @@
 #include "mgmt/mgmt_priv.h"
 #include "net/loop.h"
 #include "net/transport.h"
+#include "tests/unit/dial.h"
 #include "tests/unit/user_world.h"
 
 #define GUEST "Authorization: Basic Z3Vlc3Q6Z3Vlc3Q=\r\n" /* guest:guest */
@@ -70,19 +68,9 @@ static inline int
 dial(void)
 {
 	struct transport_addr metrics = { .port = 0 };
-	struct sockaddr_in a = { .sin_family = AF_INET,
-		.sin_port = htons(mgmt_port(m)),
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
 	(void)mgmt_metrics_listener(m, 0, &metrics, &(bool){ false });
-	if (to_metrics)
-		a.sin_port = htons(metrics.port);
-
-	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
-	ck_assert_int_eq(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
-	return fd;
+	return dial_port(to_metrics ? metrics.port : mgmt_port(m), O_NONBLOCK);
 }
 
 static bool time_stands; /* for the broker: what is counted by time does not depend on how fast the machine is */

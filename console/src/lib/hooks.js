@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asking again and again, and what the browser keeps.
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import { useCallback, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 export const EVERY = 5000; // milliseconds between two questions of one page
 
@@ -14,7 +14,7 @@ export function usePolled(load, deps, every = EVERY) {
 	const again = useCallback(() => setAsked((n) => n + 1), []);
 	const latest = useRef(load);
 	latest.current = load;
-	useEffect(() => {
+	useLayoutEffect(() => { // asks before the page is drawn
 		const control = new AbortController();
 		let timer, busy = false;
 		const turn = async () => {

@@ -45,7 +45,7 @@ function download(body, name) {
 	setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
-export function Body({ message, name = 'message' }) {
+export function Body({ message }) {
 	const body = bodyOf(message), text = asText(body), json = asJson(text);
 	const [as, setAs] = useState(json !== null ? 'json' : text !== null ? 'text' : 'hex');
 	const choices = [['text', t('body.text')], ['json', 'JSON'], ['hex', t('body.hex')]].filter(([key]) => key === 'hex' ||
@@ -57,7 +57,7 @@ export function Body({ message, name = 'message' }) {
 				<Tabs choices={choices} value={as} onChange={setAs} />
 				<span class="muted">{cut ? t('body.cut', { shown: bytes(body.length), all: bytes(message.payload_bytes) }) : bytes(body.length)}</span>
 				<span class="grow" />
-				<button class="small" onClick={() => download(body, name)}>{t('download')}</button>
+				<button class="small" onClick={() => download(body, 'message.' + (json !== null ? 'json' : text !== null ? 'txt' : 'bin'))}>{t('download')}</button>
 			</div>
 			<pre dir="auto">{as === 'hex' ? asHex(body) : as === 'json' ? json : text}</pre>
 		</div>

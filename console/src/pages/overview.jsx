@@ -129,12 +129,10 @@ export function Overview() {
 				{ title: t('chart.rates'), lines: ['publish', 'deliver', 'ack'], unit: 'rate' },
 				{ title: t('chart.backlog'), lines: ['ready', 'unacked'], unit: 'count' },
 			]} />}
-			{data && (
-				<div class="cards">
-					<Tops vhosts={session.vhosts} />
-					<Card title={t('node')} wide><Node node={data.node} overview={data.overview} /></Card>
-				</div>
-			)}
+			<div class="cards">
+				<Tops vhosts={session.vhosts} />
+				{data && <Card title={t('node')} wide><Node node={data.node} overview={data.overview} /></Card>}
+			</div>
 		</>
 	);
 }
