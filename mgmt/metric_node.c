@@ -302,10 +302,8 @@ put_gate(const struct view *v, struct metric_text *t)
 	put_counter(t, "hermes_", #name, METRIC_##kind, v->gate->name, "Gate: " help);
 	GATE_STATS(X)
 #undef X
-	if (expires == 0)
-		return;
 	metric_head(t, "hermes_", "tls_certificate_expires_seconds", METRIC_GAUGE,
-	    "When the first certificate in force expires, in seconds since 1970");
+	    "When the first certificate in force expires, in seconds since 1970; 0: there is none");
 	metric_sample(t, "hermes_", "tls_certificate_expires_seconds", NULL, (double)expires);
 }
 

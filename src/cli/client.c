@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "cli/client_tls.h"
 #include "cli/login.h"
 
 enum { CONNECT_S = 10, FRAME_MAX = 131072 };
@@ -117,10 +118,6 @@ parse_address(struct cli *c, char *url, struct amqp_connection_info *info)
 	if (url != NULL && amqp_parse_url(url, info) != AMQP_STATUS_OK) {
 		cli_misuse(
 		    c, "--amqp: not an address such as amqp://USER:PASSWORD@HOST:PORT/VHOST");
-		return false;
-	}
-	if (info->ssl) {
-		cli_misuse(c, "--amqp: TLS (amqps) comes with a later version");
 		return false;
 	}
 	if (url == NULL)
@@ -230,6 +227,20 @@ log_in(struct client_conn *k, const struct amqp_connection_info *info, const cha
 	return client_fine(k, amqp_get_rpc_reply(k->amqp), "cannot open a channel");
 }
 
+static int
+open_tls(struct client_conn *k, const struct amqp_connection_info *info, const char *user,
+    const char *password)
+{
+	const struct timeval limit = { .tv_sec = CONNECT_S };
+
+	k->amqp = amqp_new_connection();
+	if (k->amqp != NULL && client_tls_open(k->cli, k->amqp, info->host, info->port, &limit) &&
+	    log_in(k, info, user, password))
+		return CLI_OK;
+	client_close(k);
+	return CLI_FAILED;
+}
+
 int
 client_open(struct client_conn *k, struct cli *c)
 {
@@ -248,6 +259,10 @@ client_open(struct client_conn *k, struct cli *c)
 	user = option_or(c, "user", '@', info.user);
 	if ((password = password_of(c, user, &info, &status)) == NULL)
 		goto out;
+	if (info.ssl) {
+		status = open_tls(k, &info, user, password);
+		goto out;
+	}
 	if ((fd = connect_to(c, info.host, info.port)) < 0)
 		goto out;
 	k->amqp = amqp_new_connection();

@@ -53,6 +53,19 @@ const struct cli_option cli_client_options[] = {
 	    .value = "FILE",
 	    .env = "HERMES_PASSWORD_FILE",
 	    .text = "the password is its first line; without any password a terminal is asked" },
+	{ .name = "ca-file",
+	    .value = "FILE",
+	    .env = "HERMES_CA_FILE",
+	    .text =
+	        "authorities of the node's certificate, for https and amqps; else the system's" },
+	{ .name = "cert-file",
+	    .value = "FILE",
+	    .env = "HERMES_CERT_FILE",
+	    .text = "certificate to show, where the node asks for one" },
+	{ .name = "key-file",
+	    .value = "FILE",
+	    .env = "HERMES_KEY_FILE",
+	    .text = "its key; not given: in the same file" },
 	END_OF_TABLE,
 };
 

@@ -7,15 +7,27 @@
 #include <string.h>
 
 #include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/bufferevent_ssl.h>
 #include <event2/event.h>
 #include <event2/http.h>
 
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+
 #include "base/base64.h"
 #include "base/mem.h"
+#include "cli/client_tls.h"
 #include "cli/login.h"
 #include "cli/text_safe.h"
 
-enum { GET_S = 10, CHANGE_S = 120, ANSWER_MAX = 512 << 20, DEFAULT_PORT = 15672 };
+enum {
+	GET_S = 10,
+	CHANGE_S = 120,
+	ANSWER_MAX = 512 << 20,
+	DEFAULT_PORT = 15672,
+	DEFAULT_TLS_PORT = 15671
+};
 enum { BODY_USUAL = 20 << 20 /* what a node takes if its settings say nothing else */ };
 
 static const char *const method_names[] = { "GET", "PUT", "POST", "DELETE" };
@@ -28,6 +40,7 @@ struct talk {
 	const struct http_call *call; /* borrowed */
 	struct event_base *base;
 	struct evhttp_uri *uri;
+	SSL *ssl;   /* owned; NULL: plain HTTP */
 	char *host; /* owned; without the brackets of IPv6 */
 	int port;
 	char *user, *password; /* owned */
@@ -101,16 +114,22 @@ parse_url(struct talk *k, int *rc)
 	free(url);
 	scheme = k->uri != NULL ? evhttp_uri_get_scheme(k->uri) : NULL;
 	host = k->uri != NULL ? evhttp_uri_get_host(k->uri) : NULL;
-	if (scheme == NULL || host == NULL || *host == '\0' || strcmp(scheme, "http") != 0) {
+	if (scheme == NULL || host == NULL || *host == '\0' ||
+	    (strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0)) {
 		/* it may hold a password: not shown */
-		*rc = cli_misuse(k->cli, "--url: an address is http://HOST:PORT");
+		*rc = cli_misuse(
+		    k->cli, "--url: an address is http://HOST:PORT or https://HOST:PORT");
 		return false;
 	}
 	n = strlen(host);
 	k->host = host[0] == '[' && host[n - 1] == ']' ? xstrndup(host + 1, n - 2) : xstrdup(host);
 	k->port = evhttp_uri_get_port(k->uri);
 	if (k->port <= 0)
-		k->port = DEFAULT_PORT;
+		k->port = strcmp(scheme, "https") == 0 ? DEFAULT_TLS_PORT : DEFAULT_PORT;
+	if (strcmp(scheme, "https") == 0 && (k->ssl = client_tls_new(k->cli, k->host)) == NULL) {
+		*rc = CLI_FAILED;
+		return false;
+	}
 	return set_login(k, rc);
 }
 
@@ -166,11 +185,29 @@ limit_s(const struct http_call *call)
 	return call->method == HTTP_GET ? GET_S : CHANGE_S;
 }
 
+static struct evhttp_connection *
+connection(struct talk *k)
+{
+	struct bufferevent *bev;
+
+	if (k->ssl == NULL)
+		return evhttp_connection_base_new(k->base, NULL, k->host, (uint16_t)k->port);
+	/* one reference is ours: what the session says of the certificate is asked for afterwards */
+	if (SSL_up_ref(k->ssl) != 1)
+		return NULL;
+	bev = bufferevent_openssl_socket_new(
+	    k->base, -1, k->ssl, BUFFEREVENT_SSL_CONNECTING, BEV_OPT_CLOSE_ON_FREE);
+	if (bev == NULL)
+		return NULL;
+	bufferevent_openssl_set_allow_dirty_shutdown(bev, 1);
+	return evhttp_connection_base_bufferevent_new(
+	    k->base, NULL, bev, k->host, (uint16_t)k->port);
+}
+
 static void
 run(struct talk *k)
 {
-	struct evhttp_connection *conn =
-	    evhttp_connection_base_new(k->base, NULL, k->host, (uint16_t)k->port);
+	struct evhttp_connection *conn = connection(k);
 	const char *prefix = evhttp_uri_get_path(k->uri);
 	size_t n = prefix != NULL ? strlen(prefix) : 0;
 	char *target;
@@ -206,8 +243,13 @@ static void
 explain_silence(const struct talk *k)
 {
 	const char *unknown = name_error(k->host);
+	long verified = k->ssl != NULL ? SSL_get_verify_result(k->ssl) : X509_V_OK;
 
-	if (unknown != NULL)
+	if (verified != X509_V_OK)
+		(void)cli_fail(k->cli,
+		    "the certificate of %s port %d is not taken: %s (see --ca-file)", k->host,
+		    k->port, X509_verify_cert_error_string(verified));
+	else if (unknown != NULL)
 		(void)cli_fail(k->cli, "cannot reach %s port %d: %s", k->host, k->port, unknown);
 	else if (k->error == (int)EVREQ_HTTP_TIMEOUT)
 		(void)cli_fail(k->cli, "%s port %d did not answer within %d s", k->host, k->port,
@@ -346,6 +388,7 @@ http_client_call(struct cli *c, const struct http_call *call, int *status, json_
 	free(k.note);
 	if (k.uri != NULL)
 		evhttp_uri_free(k.uri);
+	SSL_free(k.ssl);
 	free(k.host);
 	free(k.user);
 	free(k.password);
