@@ -2,15 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 import ctypes
 import json
+import os
 import pathlib
+import pty
+import re
 import struct
+import subprocess
 import tarfile
 import urllib.request
 
 import pika
 import pytest
 
-from node import hermes
+from node import BINARY, SLOW, clean_env, hermes
 
 FOLDER = pathlib.Path(__file__).resolve().parent / "formats"
 NAMES = sorted(path.name.removesuffix(".tar.xz") for path in FOLDER.glob("*.tar.xz"))
@@ -105,6 +109,19 @@ def test_check_as_json(tmp_path):
     assert said["messages_in_journal"] + said["messages_in_segments"] == 1500 + sum(
         len(bodies) for queue, bodies in has["messages"].items() if queue != "long")
     assert said["segments"] >= 1 and said["records"] > 0 and said["damaged"] == 0
+
+
+def test_progress_on_a_terminal(tmp_path):
+    """On standard error if that is a terminal, and taken away at the end."""
+    data, _ = unpack("1-first", tmp_path)
+    ours, theirs = pty.openpty()
+    done = subprocess.run([str(BINARY), "check-data", str(data)], env=clean_env(), stdout=subprocess.PIPE, stderr=theirs,
+                          stdin=subprocess.DEVNULL, text=True, timeout=60 * SLOW)
+    os.close(theirs)
+    said = os.read(ours, 65536).decode()
+    os.close(ours)
+    assert done.returncode == 0 and "is whole" in done.stdout and "MiB read" not in done.stdout
+    assert re.search(r"\rsegments: \d+ of \d+ MiB read \(\d+ %\)", said) and said.endswith("\r\x1b[K"), said
 
 
 def damaged(data):
