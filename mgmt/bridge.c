@@ -114,16 +114,20 @@ connect_inside(const struct bridge *b, uint64_t id)
 bool
 bridge_peer(const struct bridge *b, int fd, struct transport_addr *peer, bool *is_tls)
 {
-	struct sockaddr_un un, ours;
+	struct sockaddr_un un = { .sun_family = AF_UNSPEC };
 	socklen_t n = sizeof un;
 	const struct crossing *c;
+	size_t len = strlen(b->name);
+	uint64_t id;
 
-	if (getpeername(fd, (struct sockaddr *)&un, &n) < 0 || un.sun_family != AF_UNIX)
+	/* zeros follow the name */
+	if (getpeername(fd, (struct sockaddr *)&un, &n) < 0 || un.sun_family != AF_UNIX ||
+	    memcmp(un.sun_path + 1, b->name, len) != 0 || un.sun_path[1 + len] != '-')
 		return false;
+	un.sun_path[sizeof un.sun_path - 1] = '\0';
+	id = strtoull(un.sun_path + 2 + len, NULL, 10);
 	LIST_FOREACH (c, &b->crossings, link) {
-		if (set_name(&ours, b, c->id) != n ||
-		    memcmp(un.sun_path, ours.sun_path,
-		        n - offsetof(struct sockaddr_un, sun_path)) != 0)
+		if (c->id != id)
 			continue;
 		*peer = c->peer;
 		*is_tls = c->is_tls;

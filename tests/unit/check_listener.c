@@ -134,6 +134,41 @@ START_TEST(both_families)
 }
 END_TEST
 
+static int
+option(int fd, int name)
+{
+	int v = -1;
+	socklen_t n = sizeof v;
+
+	ck_assert_int_eq(getsockopt(fd, IPPROTO_TCP, name, &v, &n), 0);
+	return v;
+}
+
+START_TEST(times_of_keepalive)
+{
+	int a;
+
+	open_on("127.0.0.1", 0);
+	a = dial4();
+	(void)wait_turns(20);
+	ck_assert_uint_eq(accepted_n, 1);
+	ck_assert_int_ne(option(accepted[0], TCP_KEEPIDLE), 77);
+	close(a);
+	listener_free(&ls);
+	cfg.tcp_keepalive_idle_s = 77;
+	cfg.tcp_keepalive_interval_s = 7;
+	cfg.tcp_keepalive_count = 3;
+	open_on("127.0.0.1", 0);
+	a = dial4();
+	(void)wait_turns(20);
+	ck_assert_uint_eq(accepted_n, 2);
+	ck_assert_int_eq(option(accepted[1], TCP_KEEPIDLE), 77);
+	ck_assert_int_eq(option(accepted[1], TCP_KEEPINTVL), 7);
+	ck_assert_int_eq(option(accepted[1], TCP_KEEPCNT), 3);
+	close(a);
+}
+END_TEST
+
 START_TEST(one_address_only)
 {
 	int a;
@@ -294,6 +329,7 @@ main(void)
 	clock_init();
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, both_families);
+	tcase_add_test(tc, times_of_keepalive);
 	tcase_add_test(tc, one_address_only);
 	tcase_add_test(tc, taken_port);
 	tcase_add_loop_test(tc, wrong_address, 0, (int)COUNT_OF(wrong));
