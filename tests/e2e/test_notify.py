@@ -58,7 +58,7 @@ def test_ready_reload_stop(node, manager):
     reloading = manager.await_text("RELOADING=1\nMONOTONIC_USEC=")
     assert before <= int(manager.heard[reloading].split("=")[2]) <= time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
     manager.await_text("READY=1", reloading)
-    assert "settings were read again" in this.log       # no earlier than that
+    this.await_log("settings were read again")
     # what is wrong in the settings ends the reload, too
     this.config.write_text("nonsense: 1\n")
     this.process.send_signal(signal.SIGHUP)
