@@ -87,7 +87,7 @@ def test_who_may_not(node):
     with pytest.raises(wire.ConnectionClosed, match="403 ACCESS_REFUSED"):
         conn.handshake("guest", "guest", "/")
     conn.abort()
-    this.await_log("192.0.2.7:4711.*login refused for user 'guest'.*from a loopback address only")
+    this.await_log("192.0.2.7:4711.*login refused for user .guest.*may log in from")
 
 
 def test_silent_balancer(node):
