@@ -31,6 +31,15 @@ def run(*args, env=None, cwd=None, timeout=500):
     return done.stdout
 
 
+def proxies():
+    """NAME=VALUE of the proxies that apt uses here, for what runs in a root tree."""
+    found = {name: value for name, value in os.environ.items() if name in ("http_proxy", "https_proxy", "no_proxy")}
+    of_apt = run("apt-config", "shell", "p", "Acquire::http::Proxy").strip()
+    if of_apt and "http_proxy" not in found:
+        found["http_proxy"] = of_apt.removeprefix("p=").strip("'")
+    return ["%s=%s" % one for one in found.items()]
+
+
 def mirror():
     """Where apt gets Debian from."""
     lines = run("apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT) $(CREATED_BY)")
@@ -70,7 +79,7 @@ def bare(work):
     command = ["mmdebstrap", "--mode=root", "--variant=minbase", "--dpkgopt=force-unsafe-io"]
     command += ["--dpkgopt=" + one for one in SLIM] + ["--aptopt=Acquire::Retries 3", "bookworm", root, mirror()]
     try:
-        run(*command)
+        run(*command, env=dict(one.split("=", 1) for one in proxies()))
     except AssertionError as exc:
         if "Could not connect" in str(exc) or "Temporary failure resolving" in str(exc):
             pytest.skip("no Debian mirror can be reached")

@@ -12,7 +12,7 @@ import pika
 import pytest
 import yaml
 
-from conftest import copy_of, run
+from conftest import copy_of, proxies, run
 from node import SLOW, TOP, Node, clean_env, hermes
 
 DOCKER = TOP / "contrib/docker"
@@ -40,7 +40,8 @@ class Image:
             getattr(self, "do_" + word.lower())(rest, installed)
 
     def do_run(self, rest, installed):
-        run("chroot", self.root, "/usr/bin/env", "-i", "PATH=" + PATH, "DEBIAN_FRONTEND=noninteractive", "/bin/sh", "-c", rest)
+        run("chroot", self.root, "/usr/bin/env", "-i", "PATH=" + PATH, "DEBIAN_FRONTEND=noninteractive",
+            *proxies(), "/bin/sh", "-c", rest)
 
     def do_copy(self, rest, installed):
         words = rest.split()

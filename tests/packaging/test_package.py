@@ -8,7 +8,7 @@ import subprocess
 import pika
 import pytest
 
-from conftest import copy_of, run
+from conftest import copy_of, proxies, run
 from node import Node, clean_env, wait_for
 
 #: without optimisation and symbols, which takes a third of the time
@@ -89,7 +89,7 @@ def root(bare, work):
 
 def inside(root, *words):
     return run("chroot", root, "/usr/bin/env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND=noninteractive",
-               *words)
+               *proxies(), *words)
 
 
 def status_of(root):
