@@ -92,8 +92,10 @@ json_t *json_text(struct span s);
 /* --- the answer -------------------------------------------------------------------- */
 
 void reply_json(struct request *r, int status, json_t *body); /* takes body */
-/* {"error": ..., "reason": ...}, as RabbitMQ has it */
+/* {"error": ..., "reason": ...}, as RabbitMQ has it; a refusal (401, 403, 413, 429, 503) is told in the log */
 void reply_error(struct request *r, int status, const char *error, const char *reason);
+/* The same with another text for the log; NULL: nothing, it was said already. */
+void reply_refusal(struct request *r, int status, const char *error, const char *reason, const char *line);
 void reply_not_found(struct request *r);		  /* 404 Object Not Found / Not Found */
 void reply_bad(struct request *r, const char *fmt, ...) PRINTF(2, 3); /* 400 bad_request */
 void reply_not_authorised(struct request *r, const char *reason); /* 401, without a prompt for another login */

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "base/attr.h"
+#include "base/bytes.h"
 
 struct broker;
 struct entry;
@@ -33,5 +34,8 @@ void trace_deliver(const struct session *s, const struct queue *q, const struct 
 /* It was settled so, or is given up by its queue for this reason. */
 void trace_settle(const struct session *s, const struct queue *q, const struct entry *e, const char *how) COLD;
 void trace_death(const struct queue *q, const struct entry *e, const char *why) COLD;
+/* It goes no further than the exchange or the queue (`what`) of this name: at debug, once for each that has no message-id,
+ * too, but of those so many lines only. */
+void trace_drop(struct broker *b, const struct msg *m, const char *what, struct span name, const char *why) COLD;
 
 #endif
