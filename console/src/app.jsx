@@ -75,7 +75,7 @@ export function App() {
 }
 
 function Frame({ session, leave, redraw }) {
-	const { pieces } = useRoute();
+	const { pieces, params } = useRoute();
 	const offered = pages.filter((p) => !p.may || p.may(session));
 	const page = offered.find((p) => p.name === pieces[0]) ?? offered[0];
 	const rest = page.name === pieces[0] ? pieces.slice(1) : [];
@@ -86,7 +86,7 @@ function Frame({ session, leave, redraw }) {
 	useEffect(() => { // what had the focus has gone with its page
 		if (document.activeElement === document.body)
 			document.getElementById('main').focus({ preventScroll: true });
-	}, [pieces.join('/')]);
+	}, [pieces.join('/'), params.tab]);
 	return (
 		<div class="frame">
 			<a class="skip" href="#main" onClick={(e) => { e.preventDefault(); document.getElementById('main').focus(); }}>{t('skip')}</a>
