@@ -63,6 +63,7 @@ struct request {
 	int wait_status;
 	json_t *wait_body; /* NULL: none */
 	bool is_waiting;
+	bool is_again; /* request_again() was called */
 	TAILQ_ENTRY(request) link; /* deferred */
 };
 
@@ -130,6 +131,10 @@ void reply_buffer_add(struct evbuffer *b, const void *p, size_t n);
 /* The reply comes after the handler has returned. Nothing of the client is read meanwhile. */
 void request_defer(struct request *r);
 
+/* There is more to do than fits into a turn: the handler is called again in the next, if the user still may. The request is
+ * deferred. */
+void request_again(struct request *r);
+
 /* Something that takes long and touches nothing but itself. `run` is called on a worker, `done` on the core thread, with
  * r NULL if the request is gone; it frees the job. The request is deferred. */
 struct request_job {
@@ -149,6 +154,8 @@ struct request *request_new(struct mgmt *m, struct http *http, struct evhttp_req
 void request_free(struct request *r);
 /* Answers what waited for the store. Called each turn. */
 void requests_run(struct mgmt *m);
+/* One of those that said request_again(). True: there are more. */
+bool requests_go_on(struct mgmt *m);
 /* All that wait are forgotten; before the HTTP server goes. */
 void requests_stop(struct mgmt *m);
 
