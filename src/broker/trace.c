@@ -267,9 +267,9 @@ follow_publish(const struct session *s, const struct msg *m, const struct route 
 
 	if (is_followed(s->broker, m, &id))
 		log_line(LOG_DEBUG, &s->client->who,
-		    "message '%.*s' is published to exchange '%.*s' with key '%.*s', %s",
+		    "message '%.*s' is published to exchange '%.*s' with key '%.*s', %s%s",
 		    SPAN_FMT(id), SPAN_FMT(msg_exchange(m)), SPAN_FMT(msg_key(m)),
-		    queues_of(to, names));
+		    queues_of(to, names), to->delays > 0 ? ", and kept until it is due" : "");
 }
 
 void
@@ -282,6 +282,25 @@ trace_settle(const struct session *s, const struct queue *q, const struct entry 
 		log_line(LOG_DEBUG, s->client != NULL ? &s->client->who : NULL,
 		    "message '%.*s' of queue '%.*s' is %s", SPAN_FMT(id), (int)q->name_len, q->name,
 		    how);
+}
+
+void
+trace_forward(
+    const struct broker *b, const struct msg *m, const struct route *to, enum publish_source source)
+{
+	static const char *const what[] = { [PUBLISH_CLIENT] = "is published",
+		[PUBLISH_LETTER] = "goes on as a dead letter",
+		[PUBLISH_DELAYED] = "is due, and goes on",
+		[PUBLISH_MOVED] = "is moved",
+		[PUBLISH_PLACED] = "is moved" };
+	char names[NAMES];
+	struct span id;
+
+	if (is_followed(b, m, &id))
+		log_line(LOG_DEBUG, b->actor,
+		    "message '%.*s' %s with exchange '%.*s' and key '%.*s' to %s", SPAN_FMT(id),
+		    what[source], SPAN_FMT(msg_exchange(m)), SPAN_FMT(msg_key(m)),
+		    queues_of(to, names));
 }
 
 /* What one without a message-id is called; NULL: it has one, *id, or enough of the others have been told, or nobody asks. */

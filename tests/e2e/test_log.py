@@ -21,6 +21,26 @@ def send(chan, to, ident, **kw):
     chan.basic_publish("", to, b"m", pika.BasicProperties(message_id=ident, **kw))
 
 
+def test_what_the_broker_sends_on_is_followed(node):
+    """Delayed, and moved by an operator."""
+    this = node("log: {level: debug}\n")
+    api = Api(this)
+    conn = this.pika()
+    chan = conn.channel()
+    chan.queue_declare("q")
+    chan.exchange_declare("later", "x-delayed-message", arguments={"x-delayed-type": "direct"})
+    chan.queue_bind("q", "later", "k")
+    chan.basic_publish("later", "k", b"m", pika.BasicProperties(message_id="slow", headers={"x-delay": 20}))
+    wait_for(lambda: len(lines(this, "'slow'")) == 2)
+    kept, due = lines(this, "'slow'")
+    assert kept.endswith("0 queues, and kept until it is due")
+    assert due.endswith("message 'slow' is due, and goes on with exchange 'later' and key 'k' to 1 queues: 'q'")
+    chan.queue_declare("other")
+    api("POST", "hermes/queues/%2F/q/move", 202, {"destination": "other"})
+    wait_for(lambda: "message 'slow' is moved with exchange 'later' and key 'k' to 1 queues: 'other'" in this.log)
+    conn.close()
+
+
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_a_message_is_followed(node, form):
     this = node("log: {level: debug, format: %s}\n" % form)
@@ -35,19 +55,20 @@ def test_a_message_is_followed(node, form):
     wait_for(lambda: chan.queue_declare("dead", passive=True).method.message_count == 1)
     chan.basic_ack(chan.basic_get("dead")[0].delivery_tag)
     conn.close()
-    wait_for(lambda: len(lines(this, "'id-1'")) == 8)
+    wait_for(lambda: len(lines(this, "'id-1'")) == 9)
     said = lines(this, "'id-1'")
     for what, line in zip([
             "is published to exchange '' with key 'q', 1 queues: 'q'", "of queue 'q' is given out",
             "of queue 'q' is given back",
             "of queue 'q' is given out again", "of queue 'q' is rejected|dies in queue 'q': rejected",
-            "of queue 'q' is rejected|dies in queue 'q': rejected", "of queue 'dead' is given out",
+            "of queue 'q' is rejected|dies in queue 'q': rejected",
+            "goes on as a dead letter with exchange '' and key 'dead' to 1 queues: 'dead'", "of queue 'dead' is given out",
             "of queue 'dead' is acknowledged"], said):
         assert re.search(what, line), said
         if form == "json":
             row = json.loads(line)
             assert row["level"] == "debug"
-            assert "dies" in line or (row["user"], row["vhost"]) == ("guest", "/") and row["peer"].startswith("127.0.0.1:")
+            assert "dies" in line or "goes on" in line or (row["user"], row["vhost"]) == ("guest", "/") and row["peer"].startswith("127.0.0.1:")
     wait_for(lambda: len(lines(this, "'id-2'")) == 1)
 
 
