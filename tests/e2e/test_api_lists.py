@@ -55,7 +55,7 @@ def test_a_page_sorted_by_messages(many):
     assert (doc["total_count"], doc["page_count"]) == (MANY, MANY // 100)
     print("a page of 100 of %d queues: %.1f ms" % (MANY, min(times) * 1000))
     if SLOW == 1:
-        assert min(times) < 0.05
+        assert min(times) < 0.2
 
 
 def test_the_pages_are_the_whole(many):
