@@ -76,12 +76,18 @@ exchange_on_delete(const struct method_call *call)
 	const struct error *err = NULL;
 	uint8_t buf[255];
 	struct span name = name_clean(args->exchange, buf);
-	const struct exchange *x = exchange_find(client->vhost, name);
-	bool survives = x == NULL || x->durable;
+	struct exchange *x = exchange_find(client->vhost, name);
+	bool survives = x == NULL || x->durable,
+	     is_system = name.n == 0 || span_starts(name, "amq.");
 
 	/* system exchanges are refused by their name, to everybody alike */
-	if (name.n > 0 && !span_starts(name, "amq."))
+	if (!is_system)
 		err = permission_check(client, PERM_CONFIGURE, "exchange", name);
+	if (err == NULL && x != NULL && !is_system && !args->if_unused &&
+	    bindings_thin_exchange(x)) {
+		park_for_turn(call);
+		return NULL;
+	}
 	if (err == NULL)
 		err = exchange_delete(client->vhost, name, args->if_unused);
 	if (err == NULL && !args->nowait)

@@ -59,6 +59,8 @@ void park_object_answer(const struct method_call *call, bool survives, uint32_t 
 void park_behind_answer(struct channel *ch, uint32_t id, void *args);
 /* The method cannot be handled before something is read from disk: it is kept and handled again. */
 void park_for_load(const struct method_call *call);
+/* It goes on in a later turn, or in this one if that has room: it is kept and handled again. */
+void park_for_turn(const struct method_call *call);
 /* Asked with each content header while a->hold is not STORE_FINE. True: the message is persistent, and the frame is
  * kept. */
 bool park_header(struct channel *ch, const uint8_t *frame, uint32_t size);

@@ -110,6 +110,13 @@ park_for_load(const struct method_call *call)
 	channel_keep_parked(ch, call->frame.p, call->frame.n);
 }
 
+void
+park_for_turn(const struct method_call *call)
+{
+	park_put(call->ch, PARK_DUE);
+	channel_keep_parked(call->ch, call->frame.p, call->frame.n);
+}
+
 static void
 release_loads(struct amqp *a)
 {

@@ -249,6 +249,10 @@ queue_on_delete(const struct method_call *call)
 	/* a missing one is deleted already */
 	if (err == NULL && queue_find(client->vhost, name) != NULL) {
 		err = queue_lookup(client->vhost, name, client, &q);
+		if (err == NULL && !args->if_unused && !args->if_empty && bindings_thin_queue(q)) {
+			park_for_turn(call);
+			return NULL;
+		}
 		if (err == NULL) {
 			survives = q->durable;
 			err = queue_delete(q, args->if_unused, args->if_empty, &ok.message_count);

@@ -210,18 +210,6 @@ error_of(int status)
 }
 
 static void
-count_refused(struct request *r, const char *why)
-{
-	static struct log_limit lines = { .burst = 5 };
-
-	r->m->bodies_refused++;
-	if (log_allowed(&lines))
-		log_line(LOG_WARNING,
-		    &(struct log_who){ .peer = r->peer.host, .user = r->user_name },
-		    "%s %s refused: %s", r->route->method_name, r->route->path, why);
-}
-
-static void
 on_done(struct request_job *job)
 {
 	struct body_job *b = (struct body_job *)job;
@@ -233,7 +221,7 @@ on_done(struct request_job *job)
 	} else if (b->json == NULL) {
 		let_go(b->memory);
 		if (b->status != 400)
-			count_refused(r, b->why);
+			r->m->bodies_refused++;
 		reply_error(r, b->status, error_of(b->status), b->why);
 	} else {
 		http_body_gone(r->m->http, r->ev);
@@ -306,7 +294,7 @@ read_body(struct request *r, size_t max, const char *form_type, const char *fiel
 	if (n > max) {
 		(void)snprintf(why, sizeof why,
 		    "the body has %zu bytes; at most %zu are allowed here", n, max);
-		count_refused(r, why);
+		r->m->bodies_refused++;
 		bound_reached(BOUND_http_body);
 		reply_error(r, 413, "bad_request", why);
 		return;

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/bound.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -175,8 +176,10 @@ held(const struct mgmt *m)
 {
 	if (m->broker->closing)
 		return "the node is stopping";
-	if (m->chains.count >= CHAINS_MAX)
+	if (m->chains.count >= CHAINS_MAX) {
+		bound_reached(BOUND_chains);
 		return "too many of these checks are under way";
+	}
 	return publisher_hold(m->broker);
 }
 

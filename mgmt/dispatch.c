@@ -178,6 +178,21 @@ on_body(struct request *r)
 		call(r);
 }
 
+bool
+requests_go_on(struct mgmt *m)
+{
+	struct request *r = TAILQ_FIRST(&m->deferred);
+
+	if (m->again == 0)
+		return false;
+	while (!r->is_again)
+		r = TAILQ_NEXT(r, link);
+	r->is_again = false;
+	m->again--;
+	on_body(r);
+	return m->again > 0;
+}
+
 static void
 take_body(struct request *r)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * /api/exchanges: lists, one exchange, its bindings. Publishing is publish.c's. */
 #include "broker/alternate.h"
+#include "broker/binding.h"
 #include "broker/broker.h"
 #include "broker/exchange.h"
 #include "broker/permission.h"
@@ -134,8 +135,13 @@ route_exchange_delete(struct request *r)
 	name = exchange_arg(r, 1);
 	durable = x->durable;
 	acting_client(&client, r);
-	if (name.n > 0 && !span_starts(name, "amq."))
+	if (name.n > 0 && !span_starts(name, "amq.")) {
 		e = permission_check(&client, PERM_CONFIGURE, "exchange", name);
+		if (e == NULL && !query_true(r, "if-unused") && bindings_thin_exchange(x)) {
+			request_again(r);
+			return;
+		}
+	}
 	if (e == NULL)
 		e = exchange_delete(r->vhost, name, query_true(r, "if-unused"));
 	if (e != NULL)

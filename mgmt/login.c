@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/password.h"
 #include "broker/broker.h"
+#include "broker/event.h"
 #include "broker/login.h"
 #include "broker/user.h"
 #include "mgmt/access_json.h"
@@ -43,12 +44,13 @@ refuse_address(struct request *r, const char *name)
 	const char *of_settings = r->m->cfg->default_user;
 	bool by_settings = name != NULL && of_settings != NULL && strcmp(of_settings, name) == 0;
 
-	reply_error(r, 401, "not_authorised",
+	reply_refusal(r, 401, "not_authorised",
 	    by_settings
 	        ? "User can only log in via localhost: set default_user.remote to true in the "
 	          "settings, or use another account"
 	        : "User can only log in via localhost until it has another password: set one "
-	          "there (hermes user passwd), or use another account");
+	          "there (hermes user passwd), or use another account",
+	    NULL);
 }
 
 static void
@@ -63,9 +65,10 @@ refuse(struct request *r, const char *name, const char *why)
 		log_line(LOG_WARNING, &(struct log_who){ .peer = peer, .user = name },
 		    "HTTP login refused: %s", why);
 	}
+	event_login_http(r->m->broker, name != NULL ? name : "", r->peer.host, r->peer.port, why);
 	if (why == login_too_many || why == login_too_busy) {
 		reply_header(r, "retry-after", "1");
-		reply_error(r, 429, "too_many_requests", why);
+		reply_refusal(r, 429, "too_many_requests", why, NULL);
 		return;
 	}
 	if (why == login_loopback_only) { /* another password would not help */
@@ -73,7 +76,7 @@ refuse(struct request *r, const char *name, const char *why)
 		return;
 	}
 	ask_for_login(r);
-	reply_error(r, 401, "not_authorized", "Login failed");
+	reply_refusal(r, 401, "not_authorized", "Login failed", NULL);
 }
 
 /* u NULL: refused. */
@@ -191,7 +194,8 @@ login_session(struct request *r, const char *token)
 	}
 	/* no WWW-Authenticate: the console has a page for it */
 	set_cookie(r, "", 0);
-	reply_error(r, 401, "not_authorized", "Login failed");
+	reply_refusal(
+	    r, 401, "not_authorized", "Login failed", "the session is over, or there was none");
 }
 
 void

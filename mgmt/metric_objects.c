@@ -282,7 +282,8 @@ share_labels(const struct mgmt *m, const void *object, unsigned row, struct metr
 	const struct series *of = series_find(&m->broker->series, s->published.item[row].series);
 	const struct exchange *x = of != NULL ? series_object(of) : NULL;
 
-	if (x == NULL || x->is_deleted)
+	/* none yet: what is in a transaction that is open */
+	if (x == NULL || x->is_deleted || published_count(s, row) == 0)
 		return false;
 	(void)traffic_labels(m, s, row, t);
 	metric_put(t, ",", 1);

@@ -165,6 +165,7 @@ mgmt_run(struct mgmt *m)
 	more |= bulk_deletes_run(m);
 	policy_changes_run(m);
 	requests_run(m);
+	more |= requests_go_on(m);
 	pulls_run(m);
 	more |= browses_run(m);
 	more |= chains_run(m);

@@ -63,6 +63,7 @@ struct mgmt {
 		struct wheel_node timer;
 	} chains;
 	uint32_t waiting;	      /* of them, for the store */
+	uint32_t again;		      /* of them, request_again() */
 	TAILQ_HEAD(, http_import) imports; /* owned: the first is under way */
 	unsigned imports_waiting;
 	TAILQ_HEAD(, policy_change) policy_changes; /* owned (policies.c) */

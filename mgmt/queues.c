@@ -4,6 +4,7 @@
 
 #include "base/config.h"
 #include "base/log.h"
+#include "broker/binding.h"
 #include "broker/broker.h"
 #include "broker/permission.h"
 #include "broker/persist.h"
@@ -108,6 +109,10 @@ route_queue_delete(struct request *r)
 
 	if (q == NULL)
 		return;
+	if (!query_true(r, "if-unused") && !query_true(r, "if-empty") && bindings_thin_queue(q)) {
+		request_again(r);
+		return;
+	}
 	durable = q->durable;
 	e = queue_delete(q, query_true(r, "if-unused"), query_true(r, "if-empty"), &messages);
 	if (e != NULL)

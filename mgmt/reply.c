@@ -218,6 +218,29 @@ reply_json(struct request *r, int status, json_t *json)
 	evbuffer_free(body);
 }
 
+static void
+say_refused(const struct request *r, const char *reason)
+{
+	static struct log_limit lines = { .burst = 20 };
+
+	if (log_allowed(&lines))
+		log_line(LOG_WARNING,
+		    &(struct log_who){ .peer = r->peer.host,
+		        .user = r->user_name,
+		        .vhost = r->vhost != NULL ? r->vhost->name : NULL },
+		    "%s %s refused: %s", r->route->method_name, r->route->path, reason);
+}
+
+void
+reply_refusal(
+    struct request *r, int status, const char *error, const char *reason, const char *line)
+{
+	if (line != NULL)
+		say_refused(r, line);
+	reply_json(r, status,
+	    json_pack("{s:s, s:o}", "error", error, "reason", json_text(span_str(reason))));
+}
+
 void
 reply_out(struct request *r, const struct json_out *o)
 {
@@ -231,8 +254,10 @@ reply_out(struct request *r, const struct json_out *o)
 void
 reply_error(struct request *r, int status, const char *error, const char *reason)
 {
-	reply_json(r, status,
-	    json_pack("{s:s, s:o}", "error", error, "reason", json_text(span_str(reason))));
+	bool said =
+	    status == 401 || status == 403 || status == 413 || status == 429 || status == 503;
+
+	reply_refusal(r, status, error, reason, said ? reason : NULL);
 }
 
 void
@@ -254,23 +279,10 @@ reply_bad(struct request *r, const char *fmt, ...)
 }
 
 static void
-say_refused(const struct request *r, const char *reason)
-{
-	static struct log_limit lines = { .burst = 20 };
-
-	if (log_allowed(&lines))
-		log_line(LOG_WARNING,
-		    &(struct log_who){ .peer = r->peer.host,
-		        .user = r->user_name,
-		        .vhost = r->vhost != NULL ? r->vhost->name : NULL },
-		    "%s %s refused: %s", r->route->method_name, r->route->path, reason);
-}
-
-static void
 answer_not_authorised(struct request *r, const char *reason)
 {
 	/* no new login prompt: another password would not help */
-	reply_error(r, 401, "not_authorised", reason);
+	reply_refusal(r, 401, "not_authorised", reason, NULL);
 }
 
 void
@@ -296,11 +308,11 @@ reply_refused(struct request *r, const struct error *e)
 
 	say_refused(r, text);
 	if (e->id == E_NOT_FOUND)
-		reply_error(r, 404, "not_found", text);
+		reply_refusal(r, 404, "not_found", text, NULL);
 	else if (e->id == E_ACCESS_REFUSED)
 		answer_not_authorised(r, "Access refused.");
 	else
-		reply_error(r, 400, "bad_request", text);
+		reply_refusal(r, 400, "bad_request", text, NULL);
 }
 
 /* --- changes that survive ------------------------------------------------------ */

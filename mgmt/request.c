@@ -41,6 +41,8 @@ request_free(struct request *r)
 		TAILQ_REMOVE(&r->m->deferred, r, link);
 	if (r->is_waiting)
 		r->m->waiting--;
+	if (r->is_again)
+		r->m->again--;
 	if (r->job != NULL)
 		r->job->r = NULL;
 	login_cancel(&r->login);
@@ -61,6 +63,14 @@ request_defer(struct request *r)
 	r->is_deferred = true;
 	TAILQ_INSERT_TAIL(&r->m->deferred, r, link);
 	http_defer(r->http, r->ev);
+}
+
+void
+request_again(struct request *r)
+{
+	request_defer(r);
+	r->is_again = true;
+	r->m->again++;
 }
 
 void

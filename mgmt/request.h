@@ -63,6 +63,7 @@ struct request {
 	int wait_status;
 	json_t *wait_body; /* NULL: none */
 	bool is_waiting;
+	bool is_again; /* request_again() was called */
 	TAILQ_ENTRY(request) link; /* deferred */
 };
 
@@ -92,8 +93,10 @@ json_t *json_text(struct span s);
 /* --- the answer -------------------------------------------------------------------- */
 
 void reply_json(struct request *r, int status, json_t *body); /* takes body */
-/* {"error": ..., "reason": ...}, as RabbitMQ has it */
+/* {"error": ..., "reason": ...}, as RabbitMQ has it; a refusal (401, 403, 413, 429, 503) is told in the log */
 void reply_error(struct request *r, int status, const char *error, const char *reason);
+/* The same with another text for the log; NULL: nothing, it was said already. */
+void reply_refusal(struct request *r, int status, const char *error, const char *reason, const char *line);
 void reply_not_found(struct request *r);		  /* 404 Object Not Found / Not Found */
 void reply_bad(struct request *r, const char *fmt, ...) PRINTF(2, 3); /* 400 bad_request */
 void reply_not_authorised(struct request *r, const char *reason); /* 401, without a prompt for another login */
@@ -128,6 +131,10 @@ void reply_buffer_add(struct evbuffer *b, const void *p, size_t n);
 /* The reply comes after the handler has returned. Nothing of the client is read meanwhile. */
 void request_defer(struct request *r);
 
+/* There is more to do than fits into a turn: the handler is called again in the next, if the user still may. The request is
+ * deferred. */
+void request_again(struct request *r);
+
 /* Something that takes long and touches nothing but itself. `run` is called on a worker, `done` on the core thread, with
  * r NULL if the request is gone; it frees the job. The request is deferred. */
 struct request_job {
@@ -147,6 +154,8 @@ struct request *request_new(struct mgmt *m, struct http *http, struct evhttp_req
 void request_free(struct request *r);
 /* Answers what waited for the store. Called each turn. */
 void requests_run(struct mgmt *m);
+/* One of those that said request_again(). True: there are more. */
+bool requests_go_on(struct mgmt *m);
 /* All that wait are forgotten; before the HTTP server goes. */
 void requests_stop(struct mgmt *m);
 

@@ -77,7 +77,7 @@ set(struct request *r, const struct password *p)
 		reply_bad(r, "tags are neither a text nor a list of at most %d texts", TAGS_MAX);
 		return;
 	}
-	spec.loopback_only = user_stays_local(old, p);
+	spec.loopback_only = user_stays_local(r->m->broker, spec.name, p);
 	opens = old != NULL && old->loopback_only && !spec.loopback_only;
 	e = user_set(r->m->broker, &spec, &created);
 	if (e != NULL) {

@@ -302,16 +302,19 @@ on_accept(void *arg, int fd)
 	static struct log_limit lines = { .burst = 5 };
 	struct port *port = arg;
 	struct node *n = port->node;
+	struct transport_addr peer;
 
 	if (n->amqp->connection_count + gate_waiting(n->gate) < n->connections_max) {
 		gate_enter(n->gate, &port->gate, fd);
 		return;
 	}
+	transport_addr_of(fd, &peer, NULL);
 	close(fd);
 	listener_closed(port->listener);
 	if (log_allowed(&lines))
-		log_warning("connection refused: %" PRIu32 " are open, which is the limit",
-		    n->amqp->connection_count);
+		log_line(LOG_WARNING, &(struct log_who){ .peer = peer.host },
+		    "connection from port %u refused: %" PRIu32 " are open, which is the limit",
+		    peer.port, n->amqp->connection_count);
 }
 
 static void

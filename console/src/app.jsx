@@ -2,7 +2,7 @@
 // The frame around all pages: login, navigation, what everybody has to see.
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { get, logout, onState } from './api.js';
-import { t } from './i18n/index.js';
+import { apart, t } from './i18n/index.js';
 import { LanguageChoice, ThemeChoice } from './lib/choices.jsx';
 import { Toasts, complain } from './lib/toast.jsx';
 import { pages } from './pages/index.js';
@@ -75,18 +75,18 @@ export function App() {
 }
 
 function Frame({ session, leave, redraw }) {
-	const { pieces } = useRoute();
+	const { pieces, params } = useRoute();
 	const offered = pages.filter((p) => !p.may || p.may(session));
 	const page = offered.find((p) => p.name === pieces[0]) ?? offered[0];
 	const rest = page.name === pieces[0] ? pieces.slice(1) : [];
 	const Page = rest.length && page.detail ? page.detail : page.list;
 	useEffect(() => {
-		document.title = [rest.at(-1), t('page.' + page.name), 'Hermes'].filter(Boolean).join(' · ');
+		document.title = [rest.length && apart(rest.at(-1)), t('page.' + page.name), 'Hermes'].filter(Boolean).join(' · ');
 	});
 	useEffect(() => { // what had the focus has gone with its page
 		if (document.activeElement === document.body)
 			document.getElementById('main').focus({ preventScroll: true });
-	}, [pieces.join('/')]);
+	}, [pieces.join('/'), params.tab]);
 	return (
 		<div class="frame">
 			<a class="skip" href="#main" onClick={(e) => { e.preventDefault(); document.getElementById('main').focus(); }}>{t('skip')}</a>

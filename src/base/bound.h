@@ -39,7 +39,8 @@
 	X(imports, "imports")                                                                     \
 	X(exports, "exports")                                                                     \
 	X(lists, "lists")                          /* answers that would have been too long */    \
-	X(scrapes, "scrapes")
+	X(scrapes, "scrapes")                                                                     \
+	X(chains, "health_checks")                 /* of the chain, at a time */
 
 enum bound {
 #define X(name, label) BOUND_##name,

@@ -252,6 +252,47 @@ bindings_drop_some_of_exchange(struct exchange *x, unsigned *left)
 	return !LIST_EMPTY(&x->bindings) || !LIST_EMPTY(&x->inbound);
 }
 
+/* Of those that lead somewhere. */
+static bool
+are_many(const struct binding_list *l)
+{
+	const struct binding *b;
+	unsigned n = 0;
+
+	LIST_FOREACH (b, l, target_link)
+		if (++n == 2 * BINDINGS_AT_ONCE)
+			return true;
+	return false;
+}
+
+bool
+bindings_thin_queue(struct queue *q)
+{
+	unsigned left = BINDINGS_AT_ONCE;
+
+	if (!are_many(&q->bindings))
+		return false;
+	q->broker->work += left;
+	(void)bindings_drop_some(q, &left);
+	return true;
+}
+
+/* Its own are never all dropped: it might be on its way out then, by itself. */
+bool
+bindings_thin_exchange(struct exchange *x)
+{
+	struct vhost *vh = x->vhost;
+	bool outward = x->binding_count >= 2 * BINDINGS_AT_ONCE;
+
+	if (!outward && !are_many(&x->inbound))
+		return false;
+	vh->broker->work += BINDINGS_AT_ONCE;
+	for (unsigned i = 0; i < BINDINGS_AT_ONCE; i++)
+		drop(outward ? LIST_FIRST(&x->bindings) : LIST_FIRST(&x->inbound));
+	exchanges_reap_unbound(vh);
+	return true;
+}
+
 void
 bindings_drop_exchange(struct exchange *x)
 {

@@ -59,5 +59,10 @@ void bindings_drop_exchange(struct exchange *x);	/* both directions; exchange.c'
 /* Of one that is to go as the vhost does: some of them, *left goes down by as many. True: there are more. */
 bool bindings_drop_some(struct queue *q, unsigned *left);
 bool bindings_drop_some_of_exchange(struct exchange *x, unsigned *left);
+/* Of one that is to be deleted, and is there until then: if it has so many that to drop them at once would take too long, some
+ * of them go. True: come again in a later turn, before it is deleted. */
+enum { BINDINGS_AT_ONCE = 1024 };
+bool bindings_thin_queue(struct queue *q);
+bool bindings_thin_exchange(struct exchange *x);
 
 #endif

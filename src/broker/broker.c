@@ -27,8 +27,9 @@
 #include "broker/vhost.h"
 
 enum {
-	DELIVER_SLICE = 64, /* messages of one queue before the next has its turn */
-	DELIVER_MAX = 4096, /* messages of a call of broker_run */
+	DELIVER_SLICE = 64,   /* messages of one queue before the next has its turn */
+	DELIVER_MAX = 4096,   /* messages of a call of broker_run */
+	DELIVER_TRACED = 512, /* while more is traced than is sent on */
 	CANCEL_MAX = 512,
 	GARBAGE_MAX = 4096
 };
@@ -82,7 +83,7 @@ broker_new(const struct config *cfg, struct wheel *wheel, uint64_t now_ms)
 static bool
 run_queues(struct broker *b)
 {
-	unsigned left = DELIVER_MAX;
+	unsigned left = likely(!b->notices.are_many) ? DELIVER_MAX : DELIVER_TRACED;
 	struct queue *q;
 
 	while (left > 0 && (q = TAILQ_FIRST(&b->runnable)) != NULL) {

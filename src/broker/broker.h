@@ -84,9 +84,9 @@ struct broker {
 	uint64_t letter_bytes, kept_bytes;	/* of those that stats.dead_letters and dead_letters_kept count, in memory */
 	uint64_t letters_eased;		/* rises when some queue that made more than can be sent has few again */
 	uint32_t letter_lists;		/* letter_target.c's */
-	uint32_t firsts;		/* read for queue_fetch_first() in the second that began at firsts_ms */
+	uint64_t firsts;		/* read for queue_fetch_first() in the second that began at firsts_ms */
 	uint64_t firsts_ms;
-	bool letters_late;		/* what was published went to such a queue: who did it clears it */
+	bool letters_late;		/* what was published went to such a queue, or is traced (notice_pace()): who did it clears it */
 	uint32_t refusing;		/* queues that refuse what comes when they are full */
 	uint32_t ended;			/* steps of ends of sessions and clients since then, see BROKER_END_MAX */
 	struct queue_list deleted;	/* queues that are gone and nobody waits for: freed by broker_reap() */

@@ -19,6 +19,7 @@
 #include "broker/route.h"
 #include "broker/table.h"
 #include "broker/vhost.h"
+#include "broker/trace.h"
 
 enum {
 	DETAIL_MAX = 160,
@@ -294,6 +295,8 @@ merge_wait(struct store_wait *into, struct store_wait w)
 	into->durable |= w.durable;
 }
 
+static const char duplicate[] = "a duplicate";
+
 /* Did it see the message that is being published before? */
 static bool
 is_duplicate(struct broker *b, struct dedup *d)
@@ -357,10 +360,13 @@ leave_out_duplicates(struct broker *b, const struct route *r, struct span deaths
 		struct queue *q = r->queue[i];
 
 		if (q->dedup == NULL || death_was_in(deaths, span_of(q->name, q->name_len)) ||
-		    !is_duplicate(b, q->dedup))
+		    !is_duplicate(b, q->dedup)) {
 			all->route.queue[all->route.count++] = q;
-		else
-			q->stats.duplicates++;
+			continue;
+		}
+		q->stats.duplicates++;
+		if (unlikely(b->tracing > 0))
+			trace_drop(b, all->m, "queue", span_of(q->name, q->name_len), duplicate);
 	}
 }
 
@@ -387,8 +393,11 @@ dedup_filter(
 		return r;
 	deaths = letter_headers(m, source);
 	if (all->exchange != NULL && !death_came_by(deaths, msg_exchange(m)) &&
-	    is_duplicate(b, all->exchange))
+	    is_duplicate(b, all->exchange)) {
+		if (unlikely(b->tracing > 0))
+			trace_drop(b, m, "exchange", msg_exchange(m), duplicate);
 		return NULL;
+	}
 	leave_out_duplicates(b, r, deaths);
 	return all->route.count + r->delays > 0 ? &all->route : NULL;
 }

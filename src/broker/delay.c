@@ -341,6 +341,18 @@ to_queues(struct broker *b, struct msg *m, const struct route *r)
 }
 
 /* False: no memory; it stays. */
+/* To those who watch the log; the sender heard that it was kept. */
+static void
+say_unroutable(const struct exchange *x, const struct msg *m)
+{
+	static struct log_limit lines = { .burst = 1 };
+
+	if (log_allowed(&lines))
+		log_info("a delayed message of exchange '%s' in vhost '%s' with key '%.*s' is "
+		         "dropped: no queue takes it",
+		    x->name, x->vhost->name, SPAN_FMT(msg_key(m)));
+}
+
 static bool
 publish_due(struct delay *d, struct next *n)
 {
@@ -367,6 +379,8 @@ publish_due(struct delay *d, struct next *n)
 		to_queues(b, m, r);
 	} else {
 		b->stats.drop_unroutable++;
+		if (r != NULL)
+			say_unroutable(d->x, m);
 		msg_unref(&m);
 	}
 	if (e.lane->lane != NULL)

@@ -99,10 +99,12 @@ send(struct event *e)
 	if (e->w.failed)
 		b->stats.notices_dropped++;
 	else
-		notice_send(b->events->vhost, &(struct notice_spec){ .exchange = event_exchange,
-		                                  .key = span_str(kinds[e->kind].key),
-		                                  .headers = span_of(e->w.p, e->w.n),
-		                                  .time_s = b->now_ms / 1000 });
+		notice_send(b->events->vhost,
+		    &(struct notice_spec){ .exchange = event_exchange,
+		        .key = span_str(kinds[e->kind].key),
+		        .headers = span_of(e->w.p, e->w.n),
+		        .is_alarm = e->kind == ID_ALARM_SET || e->kind == ID_ALARM_CLEARED,
+		        .time_s = b->now_ms / 1000 });
 	table_writer_fini(&e->w);
 }
 
@@ -175,6 +177,8 @@ event_exchange_of(const struct exchange *x, bool is_there)
 	struct span name = span_of(x->name, x->name_len);
 	struct event e;
 
+	if (exchange_is_predeclared(x)) /* it comes and goes with its vhost */
+		return;
 	if (!begin(&e, x->vhost->broker, is_there ? ID_EXCHANGE_CREATED : ID_EXCHANGE_DELETED, name,
 	        x->vhost->name))
 		return;
@@ -356,6 +360,22 @@ event_login(const struct client *c, struct span name, const char *mechanism, con
 	send(&e);
 }
 
+void
+event_login_http(
+    struct broker *b, const char *name, const char *peer_host, uint16_t peer_port, const char *why)
+{
+	struct event e;
+
+	if (!begin(&e, b, ID_LOGIN_FAILURE, span_str(name), NULL))
+		return;
+	table_put_string(&e.w, "name", name);
+	table_put_string(&e.w, "connection_type", "http");
+	table_put_string(&e.w, "peer_host", peer_host);
+	table_put_number(&e.w, "peer_port", peer_port);
+	table_put_string(&e.w, "error", why);
+	send(&e);
+}
+
 /* ---- what operators make ---- */
 
 static void
@@ -379,7 +399,7 @@ event_user(const struct user *u, enum event_change how)
 		[EVENT_GOES] = ID_USER_DELETED };
 
 	user_only(u, kind[how]);
-	if (how != EVENT_GOES && u->tag_list.count > 0)
+	if (how != EVENT_GOES)
 		user_only(u, ID_USER_TAGS_SET);
 }
 

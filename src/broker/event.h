@@ -36,6 +36,8 @@ void event_channel(const struct session *s, bool is_open);
 void event_connection(const struct client *c, bool is_open);
 /* why NULL: let in. */
 void event_login(const struct client *c, struct span name, const char *mechanism, const char *why);
+/* Somebody was not let in over HTTP. Each request logs in anew: that it was let in is no event. */
+void event_login_http(struct broker *b, const char *name, const char *peer_host, uint16_t peer_port, const char *why);
 
 enum event_change { EVENT_MADE, EVENT_CHANGED, EVENT_GOES };
 void event_user(const struct user *u, enum event_change how);

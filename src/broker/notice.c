@@ -10,6 +10,7 @@
 #include "broker/broker.h"
 #include "broker/exchange.h"
 #include "broker/msg.h"
+#include "broker/persist.h"
 #include "broker/props.h"
 #include "broker/publish.h"
 #include "broker/route.h"
@@ -134,6 +135,11 @@ notice_send(struct vhost *vh, const struct notice_spec *spec)
 	struct notice *n;
 	struct msg *m;
 
+	if (memory_short(&b->memory) && !spec->is_alarm) {
+		/* clients have to wait where they would publish: it cannot, but may not make it worse */
+		drop(b, spec->exchange, "memory is short");
+		return;
+	}
 	if (b->notices.bytes >= NOTICE_BYTES_MAX) {
 		drop(b, spec->exchange, "too many wait");
 		return;
@@ -148,6 +154,15 @@ notice_send(struct vhost *vh, const struct notice_spec *spec)
 	n->m = m;
 	b->notices.bytes += sizeof *n + msg_memory(m);
 	STAILQ_INSERT_TAIL(&b->notices.waiting, n, link);
+}
+
+void
+notice_pace(struct broker *b)
+{
+	if (b->notices.bytes > NOTICE_BYTES_MAX / 2)
+		b->notices.are_many = true;
+	if (b->notices.are_many)
+		b->letters_late = true;
 }
 
 static struct msg *
@@ -177,6 +192,8 @@ route(struct broker *b, struct vhost *vh, struct msg *m)
 		msg_unref(&m);
 		return;
 	}
+	if (persist_hold(b) != NULL)
+		m->flags &= (uint8_t)~MSG_PERSISTENT; /* clients would have to wait for the disk */
 	b->stats.notices++;
 	(void)publish_forward(b, m, to, 0, PUBLISH_LETTER);
 }
@@ -193,6 +210,10 @@ notices_run(struct broker *b)
 		struct msg *m = take_first(b, &vh);
 
 		route(b, vh, m);
+	}
+	if (unlikely(b->notices.are_many) && b->notices.bytes < NOTICE_BYTES_MAX / 4) {
+		b->notices.are_many = false;
+		b->letters_eased++;
 	}
 	return !STAILQ_EMPTY(&b->notices.waiting);
 }

@@ -401,5 +401,7 @@ publish_forward(struct broker *b, struct msg *m, const struct route *route, uint
 {
 	struct store_wait nothing = { 0 };
 
+	if (unlikely(b->is_followed))
+		trace_forward(b, m, route, source);
 	return to_route(b, m, route, due_ms, &nothing, source);
 }

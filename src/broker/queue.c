@@ -3,8 +3,10 @@
 #include "broker/queue.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "broker/binding.h"
 #include "broker/dead_letter.h"
@@ -256,11 +258,16 @@ queue_drop_cancelled(struct consumer *k)
 uint32_t
 queue_purge(struct queue *q)
 {
+	static struct log_limit lines = { .burst = 200 };
 	uint64_t n = queue_drop_ready(q);
 
 	if (q->quorum != NULL)
 		n += quorum_purge(q);
 	q->broker->stats.purged += n;
+	if (n > 0 && log_allowed(&lines))
+		log_line(LOG_INFO, q->broker->actor,
+		    "queue '%.*s' in vhost '%s' is purged of %" PRIu64 " messages",
+		    (int)q->name_len, q->name, q->vhost->name, n);
 	return queue_count32(n);
 }
 

@@ -136,7 +136,8 @@ void queue_returned_done(struct queue *q);	/* consumers may take them */
 bool queue_pop(struct queue *q, struct entry *out);
 /* The next one, if it is in memory; NULL: there is none. Borrowed. */
 const struct msg *queue_first(struct queue *q);
-/* If it lies on disk: it is read, so that a later turn has it. So many a second: false, there is no room for this one. */
+/* If it lies on disk: it is read, so that a later turn has it. So many a second, and none while memory is short: false, this one
+ * is not. */
 bool queue_fetch_first(struct queue *q);
 /* Its head has expired, and no more is made of it before the dead letters that wait are fewer: they make it go on.
  * Consumers of a queue that keeps them, perhaps for ever, wait with dead_letters_full() only. */

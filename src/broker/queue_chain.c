@@ -23,7 +23,8 @@ enum {
 	READ_BYTES_EACH = 128 << 10, /* of a priority */
 	TEND_LOOK = 64,              /* queues looked at a second, and read for */
 	TEND_READ = 8,
-	FIRSTS = 256, /* read a second for those who look at queues */
+	FIRSTS = 256,            /* read a second for those who look at queues, */
+	FIRSTS_BYTES = 64 << 10, /* a longer one counts as so many of these */
 	FIRSTS_MS = 1000
 };
 
@@ -420,6 +421,7 @@ queue_fetch_first(struct queue *q)
 {
 	struct broker *b = q->broker;
 	struct strand *s = queue_turn(q);
+	uint64_t cost;
 
 	if (strand_has_head(s) || strand_unread(s) == 0 || s->lane == NULL ||
 	    lane_is_reading(s->lane))
@@ -428,11 +430,13 @@ queue_fetch_first(struct queue *q)
 		b->firsts_ms = b->now_ms;
 		b->firsts = 0;
 	}
-	if (b->firsts == FIRSTS) {
+	/* nobody knows how long it is: as long as the others */
+	cost = 1 + lane_unread_bytes(s->lane) / strand_unread(s) / FIRSTS_BYTES;
+	if (memory_short(&b->memory) || (b->firsts > 0 && b->firsts + cost > FIRSTS)) {
 		bound_reached(BOUND_letter_looks);
 		return false;
 	}
-	b->firsts++;
+	b->firsts += cost;
 	lane_read(s->lane, 1);
 	return true;
 }

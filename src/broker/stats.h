@@ -36,7 +36,7 @@
 	X(refused, COUNTER, "messages refused by a queue that was full")                          \
 	X(dead_lettered, COUNTER, "messages sent on to a dead letter exchange")                   \
 	X(dead_letters_lost, COUNTER, "dead letters dropped: no exchange or queue for them, or too many of one message") \
-	X(dead_letters_late, COUNTER, "times that a publishing channel waited for dead letters to be sent") \
+	X(dead_letters_late, COUNTER, "times that a publishing channel waited for dead letters, or traces, to be sent") \
 	X(dead_letter_cycles, COUNTER, "dead letters not put into a queue where they died before") \
 	X(transferred, COUNTER, "messages moved by operators, and dead letters sent back")         \
 	X(duplicates, COUNTER, "messages that a queue or exchange dropped as duplicates")         \

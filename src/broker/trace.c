@@ -209,11 +209,15 @@ tell(const struct session *s, struct msg *m, const struct route *to, const struc
 	    &(struct notice_spec){
 	        .exchange = trace_exchange, .key = key, .headers = span_of(w.p, w.n), .body = m });
 	table_writer_fini(&w);
+	notice_pace(s->broker);
 }
 
 /* ---- the log ---- */
 
-enum { NAMES = 400 /* bytes of names of queues in a line */ };
+enum {
+	NAMES = 400,   /* bytes of names of queues in a line */
+	NAMELESS = 200 /* lines in 10 s */
+};
 
 void
 trace_follow(struct broker *b)
@@ -263,9 +267,9 @@ follow_publish(const struct session *s, const struct msg *m, const struct route 
 
 	if (is_followed(s->broker, m, &id))
 		log_line(LOG_DEBUG, &s->client->who,
-		    "message '%.*s' is published to exchange '%.*s' with key '%.*s', %s",
+		    "message '%.*s' is published to exchange '%.*s' with key '%.*s', %s%s",
 		    SPAN_FMT(id), SPAN_FMT(msg_exchange(m)), SPAN_FMT(msg_key(m)),
-		    queues_of(to, names));
+		    queues_of(to, names), to->delays > 0 ? ", and kept until it is due" : "");
 }
 
 void
@@ -281,13 +285,63 @@ trace_settle(const struct session *s, const struct queue *q, const struct entry 
 }
 
 void
-trace_death(const struct queue *q, const struct entry *e, const char *why)
+trace_forward(
+    const struct broker *b, const struct msg *m, const struct route *to, enum publish_source source)
 {
+	static const char *const what[] = { [PUBLISH_CLIENT] = "is published",
+		[PUBLISH_LETTER] = "goes on as a dead letter",
+		[PUBLISH_DELAYED] = "is due, and goes on",
+		[PUBLISH_MOVED] = "is moved",
+		[PUBLISH_PLACED] = "is moved" };
+	char names[NAMES];
 	struct span id;
 
-	if (is_followed(q->broker, e->m, &id))
-		log_line(LOG_DEBUG, NULL, "message '%.*s' dies in queue '%.*s': %s", SPAN_FMT(id),
-		    (int)q->name_len, q->name, why);
+	if (is_followed(b, m, &id))
+		log_line(LOG_DEBUG, b->actor,
+		    "message '%.*s' %s with exchange '%.*s' and key '%.*s' to %s", SPAN_FMT(id),
+		    what[source], SPAN_FMT(msg_exchange(m)), SPAN_FMT(msg_key(m)),
+		    queues_of(to, names));
+}
+
+/* What one without a message-id is called; NULL: it has one, *id, or enough of the others have been told, or nobody asks. */
+static const char *
+nameless(const struct broker *b, const struct msg *m, struct span *id)
+{
+	static struct log_limit limit = { .burst = NAMELESS };
+
+	if (!b->is_followed)
+		return NULL;
+	if (is_followed(b, m, id) || !log_allowed(&limit))
+		return NULL;
+	return "(without a message-id)";
+}
+
+static void
+say_drop(const struct broker *b, const struct msg *m, const char *verb, const char *what,
+    struct span name, const char *why)
+{
+	struct span id = { NULL, 0 };
+	const char *instead = nameless(b, m, &id);
+
+	if (instead != NULL)
+		log_line(LOG_DEBUG, b->actor, "message %s %s %s '%.*s': %s", instead, verb, what,
+		    SPAN_FMT(name), why);
+	else if (id.n > 0)
+		log_line(LOG_DEBUG, b->actor, "message '%.*s' %s %s '%.*s': %s", SPAN_FMT(id), verb,
+		    what, SPAN_FMT(name), why);
+}
+
+void
+trace_death(const struct queue *q, const struct entry *e, const char *why)
+{
+	say_drop(q->broker, e->m, "dies in", "queue", span_of(q->name, q->name_len), why);
+}
+
+void
+trace_drop(
+    struct broker *b, const struct msg *m, const char *what, struct span name, const char *why)
+{
+	say_drop(b, m, "is dropped at", what, name, why);
 }
 
 /* ---- what happens ---- */

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 
 #include "base/attr.h"
+#include "base/bytes.h"
+#include "broker/publish.h"
 
 struct broker;
 struct entry;
@@ -30,8 +32,13 @@ void trace_follow(struct broker *b);
 /* broker->tracing is not 0: m of this session goes to the route; e goes to it from q. */
 void trace_publish(const struct session *s, struct msg *m, const struct route *to) COLD;
 void trace_deliver(const struct session *s, const struct queue *q, const struct entry *e) COLD;
+/* The broker itself sends m on to the route, if that has a message-id: broker->is_followed is set. */
+void trace_forward(const struct broker *b, const struct msg *m, const struct route *to, enum publish_source source) COLD;
 /* It was settled so, or is given up by its queue for this reason. */
 void trace_settle(const struct session *s, const struct queue *q, const struct entry *e, const char *how) COLD;
 void trace_death(const struct queue *q, const struct entry *e, const char *why) COLD;
+/* It goes no further than the exchange or the queue (`what`) of this name: at debug, once for each that has no message-id,
+ * too, but of those so many lines only. */
+void trace_drop(struct broker *b, const struct msg *m, const char *what, struct span name, const char *why) COLD;
 
 #endif

@@ -148,19 +148,27 @@ user_set(struct broker *b, const struct user_spec *spec, bool *created)
 	return NULL;
 }
 
-bool
-user_stays_local(const struct user *u, const struct password *next)
+/* The accounts that are made where nobody made one. */
+static bool
+is_known(struct span name)
 {
-	const char *of_settings = u != NULL ? u->broker->cfg->default_user : NULL;
+	return span_is(name, "admin") || span_is(name, "guest");
+}
 
-	if (u == NULL || !u->loopback_only)
+bool
+user_stays_local(const struct broker *b, struct span name, const struct password *next)
+{
+	const struct user *u = user_find(b, name);
+	const char *of_settings = b->cfg->default_user;
+
+	if (u != NULL && (next == NULL || same_password(&u->password, next)))
+		return u->loopback_only;
+	if (of_settings != NULL && span_is(name, of_settings))
+		return u != NULL && u->loopback_only;
+	if (next == NULL || (!is_known(name) && (u == NULL || !u->loopback_only)))
 		return false;
-	if (next == NULL || same_password(&u->password, next))
-		return true;
-	if (of_settings != NULL && strcmp(of_settings, u->name) == 0)
-		return true;
 	/* one whose look takes long was made by somebody */
-	return !password_is_slow(next->kind) && password_is(next, span_str(u->name));
+	return !password_is_slow(next->kind) && password_is(next, name);
 }
 
 /* ---- the end ---- */

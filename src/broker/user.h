@@ -66,9 +66,9 @@ struct user_spec {
 /* Makes a user, or gives one that is there another password, tags and loopback_only; its permissions and limits stay.
  * NULL, or 406 for a name or tag that cannot be kept. *created may be NULL. */
 const struct error *user_set(struct broker *b, const struct user_spec *spec, bool *created) MUSTUSE;
-/* An account that logs in from loopback only because everybody knows its password (its name) opens to other machines with
- * another one; not the settings' default_user, of which they say it. False, too: u is NULL, or logs in from anywhere. */
-bool user_stays_local(const struct user *u, const struct password *next) MUSTUSE;
+/* Does the user, there or not, log in from loopback only once it has that password (NULL: none)? Such accounts are admin and
+ * guest while everybody knows their password, which is their name; the settings' default_user if they say so. */
+bool user_stays_local(const struct broker *b, struct span name, const struct password *next) MUSTUSE;
 struct user *user_find(const struct broker *b, struct span name);
 /* It has no rights any more, and its connections are closed: 320 "user 'x' is deleted". What is left of its permissions
  * goes in the turns to come, after a restart as well. */

@@ -271,6 +271,7 @@ vhost_free(struct vhost *vh)
 	tags_fini(&vh->tags);
 	free(vh->description);
 	free(vh->default_queue_type);
+	free(vh->gone_by);
 	if (has_series)
 		series_fini(&vh->broker->series, &vh->series);
 	free(vh->name);
@@ -340,6 +341,8 @@ vhost_clear(struct vhost *vh)
 	unsigned left = DROP_STEPS;
 
 	event_vhost(vh, EVENT_GOES);
+	if (b->actor != NULL && b->actor->user != NULL)
+		vh->gone_by = xstrdup(b->actor->user);
 	if (b->events != NULL && b->events->vhost == vh)
 		b->events = NULL; /* the next one of its name has it */
 	HASH_DEL(b->vhosts, vh);
@@ -361,8 +364,12 @@ vhosts_run(struct broker *b)
 	bool more = false;
 
 	for (vh = TAILQ_FIRST(&b->gone_vhosts); vh != NULL && !more; vh = next) {
+		const struct log_who by = { .user = vh->gone_by };
+
 		next = TAILQ_NEXT(vh, gone_link);
+		b->actor = &by; /* what is in it goes by his hand, though later */
 		more = empty_some(vh, &left) || (left == 0 && vh->connections == 0);
+		b->actor = NULL;
 		if (more || vh->connections > 0)
 			continue;
 		TAILQ_REMOVE(&b->gone_vhosts, vh, gone_link);

@@ -70,6 +70,7 @@ struct vhost {
 	LIST_HEAD(, permission) permissions;	/* borrowed: of all users in it */
 	LIST_HEAD(, topic_permission) topic_permissions;	/* the same */
 	struct parameter *parameters;		/* owned, uthash (parameter.h) */
+	char *gone_by;				/* owned: the user who deleted it; NULL: nobody, or before a restart */
 	bool is_deleted;			/* on broker->gone_vhosts: what is in it goes, turn by turn */
 	UT_hash_handle hh;			/* in broker->vhosts, unless deleted */
 	TAILQ_ENTRY(vhost) gone_link;

@@ -51,16 +51,16 @@ export const tests = {
 		const [message] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Download' }).first().click()]);
 		if (message.suggestedFilename() !== 'message.txt')
 			throw new Error(`a message is downloaded as ${message.suggestedFilename()}`);
-		await until(async () => (await page.title()).startsWith(ALL), 'the title');
+		await until(async () => (await page.title()).startsWith(`\u2068${ALL}\u2069 · Queues`), 'the title');
 		await page.getByRole('tab', { name: 'State' }).click();
-		for (const label of ['Purge', 'Delete the queue']) {
+		for (const [label, done] of [['Purge', 'empty'], ['Delete the queue', 'deleted']]) {
 			await page.getByRole('button', { name: label, exact: true }).click();
 			await page.getByRole('dialog').getByText(SIGN).waitFor();
 			await harmless(label);
 			await page.getByRole('dialog').getByRole('textbox').fill(ALL);
 			await look(`nasty-${label.replace(/ /g, '-')}`);
 			await page.getByRole('dialog').getByRole('button', { name: label }).click();
-			await page.getByRole('status').getByText(SIGN).first().waitFor();
+			await page.getByRole('status').getByText(`\u2068${ALL}\u2069 is ${done}`).waitFor();	// what follows the name reads as it should
 			await harmless(`the note after ${label}`);
 		}
 		await page.goto(`${url}#/definitions`);

@@ -8,6 +8,7 @@ import threading
 import pika
 import pytest
 
+from api import Api
 from node import SLOW, hermes
 from shell import at_terminal, broker, cli, rows      # noqa: F401 (fixtures)
 
@@ -291,12 +292,16 @@ def test_an_address_on_the_command_line_stands_above_the_environment(broker, cli
 
 
 def test_a_default_account_with_another_password(broker):
-    """It does not open without a word."""
+    """It does not open without a word, and closes again with the password that everybody knows."""
     def passwd(word):
         done = hermes("user", "passwd", "admin", env={"HERMES_URL": broker.http_url, "HERMES_NEW_PASSWORD": word})
         assert done.returncode == 0
         return done.stderr
 
-    assert passwd("admin") == ""
+    def is_local():
+        return Api(broker).get("users/admin")["loopback_only"]
+
+    assert passwd("admin") == "" and is_local()
     assert passwd("another") == "hermes user: note: it may log in from every address now\n"
-    assert passwd("admin") == ""
+    assert not is_local()
+    assert passwd("admin") == "" and is_local()

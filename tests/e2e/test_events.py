@@ -4,6 +4,7 @@ import json
 
 import pika
 import pytest
+import wire
 
 from api import Api
 from node import wait_for
@@ -136,7 +137,7 @@ def test_of_operators(node, watch):
     assert seen.take("user.created", "user.tags.set") == [
         {"name": "u", **by}, {"name": "u", "tags": ["monitoring", "mine"], **by}]
     api("PUT", "users/u", 204, {"password": "q", "tags": ""})
-    assert seen.take("user.password.changed") == [{"name": "u", **by}]
+    assert seen.take("user.password.changed", "user.tags.set")[1] == {"name": "u", "tags": [], **by}
     api("PUT", "vhosts/v", 201, {"description": "d", "tags": "a"})
     made, rights = seen.take("vhost.created", "permission.created")
     assert made == {"name": "v", "description": "d", "tags": ["a"], "default_queue_type": "undefined", "tracing": False,
@@ -172,6 +173,34 @@ def test_of_operators(node, watch):
         wait_for(lambda: line in this.log)
 
 
+def test_what_goes_with_a_vhost(node, watch):
+    """By whom, though it goes in later turns; but not the exchanges that every vhost has."""
+    this = node()
+    api = Api(this)
+    api("PUT", "vhosts/v", 201)
+    for name in ("a", "b"):
+        api("PUT", "queues/v/" + name, 201, {"durable": True})
+    api("PUT", "exchanges/v/x", 201, {"type": "topic"})
+    seen = watch(this, "queue.deleted", "exchange.*")
+    api("DELETE", "vhosts/v", 204)
+    gone = seen.take("queue.deleted", "queue.deleted", "exchange.deleted")
+    assert gone == [{"name": name, "vhost": "v", "user_who_performed_action": "guest"} for name in ("a", "b", "x")]
+    api("PUT", "vhosts/w", 201)
+    seen.take()
+
+
+def test_of_logins_over_http(node, watch):
+    """Those that were refused: each request logs in."""
+    this = node()
+    seen = watch(this, "user.authentication.*")
+    Api(this, "guest", "wrong")("GET", "overview", 401)
+    Api(this, "nobody", "wrong")("GET", "overview", 401)
+    guest, nobody = seen.take("user.authentication.failure", "user.authentication.failure")
+    assert guest.pop("peer_port") > 0
+    assert guest == {"name": "guest", "connection_type": "http", "peer_host": "127.0.0.1", "error": "wrong password"}
+    assert nobody["name"] == "nobody"
+
+
 def test_of_alarms(node, watch):
     this = node("memory: {limit: 8MiB, spill: 0%}\n")
     seen = watch(this, "alarm.*")
@@ -197,3 +226,48 @@ def test_lines_of_a_flood(node):
     wait_for(lambda: "queue.created: 'q199'" in this.log)
     conn.close()
     assert 150 <= this.log.count("queue.created") <= 201
+
+
+def counters(api):
+    return api.get("overview")["hermes"]["counters"]
+
+
+def test_a_flood_that_nobody_takes(node):
+    """Of 10,000 queues none is left out. Where memory is short, events are: counted, told, and nobody else is harmed."""
+    this = node("memory: {limit: 30MiB, spill: 0%}\n")
+    api = Api(this)
+    conn = this.raw()
+    chan = conn.channel()
+    for queue, key in (("events", "queue.*"), ("alarms", "alarm.*")):
+        chan.declare(queue)
+        chan.bind(queue, EVENTS, key)
+    chan.declare("mine")
+    chan.publish("", "mine", b"before")
+    declare = "queue.declare"
+    before = chan.call(declare, queue="events", passive=True).message_count     # of the two that came after it
+    for i in range(10000):
+        chan.send(declare, queue="q%d" % i, nowait=True)
+        if i % 500 == 499:
+            chan.call(declare, queue="mine", passive=True, timeout=60)
+    wait_for(lambda: chan.call(declare, queue="events", passive=True, timeout=60).message_count == before + 10000, timeout=60)
+    assert counters(api)["notices_dropped"] == 0
+
+    pair = b"".join(wire.enc_frame(wire.FRAME_METHOD, chan.number, wire.enc_method(name, queue="short", nowait=True))
+                    for name in (declare, "queue.delete"))
+
+    def more():
+        conn.send_raw(pair * 2000)
+        chan.call(declare, queue="mine", passive=True, timeout=60)
+        return counters(api)["notices_dropped"] > 5000
+    wait_for(more, timeout=100)
+    memory = api.get("overview")["hermes"]["memory"]
+    assert memory["held"] < memory["limit"] * 1.1       # the hard limit, above which nobody may publish at all
+    this.await_log(r"a message for exchange 'amq.rabbitmq.event' is dropped: memory is short")
+    assert this.log.count("is dropped: memory is short") < 20       # but not each
+    assert chan.get_wait("alarms").args["routing_key"] == "alarm.set"
+    assert chan.get("mine").body == b"before"
+    api("DELETE", "queues/%2F/events/contents", 204)
+    assert chan.get_wait("alarms").args["routing_key"] == "alarm.cleared"
+    chan.publish("", "mine", b"after")
+    assert chan.get_wait("mine").body == b"after"
+    conn.abort()

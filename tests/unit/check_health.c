@@ -3,6 +3,7 @@
 #include <check.h>
 #include <jansson.h>
 
+#include "base/bound.h"
 #include "broker/persist.h"
 #include "broker/queue.h"
 #include "broker/vhost.h"
@@ -159,6 +160,7 @@ START_TEST(so_many_at_a_time)
 		node_turn();
 	ck_assert_uint_eq(m->chains.count, MOST);
 	ck_assert_ptr_nonnull(strstr(end(begin(CHECK ONE_ANSWER), 503), "\"step\":\"publisher\""));
+	ck_assert_uint_eq(bound_count(BOUND_chains), 1);
 	disk_works = true;
 	for (unsigned i = 0; i < MOST; i++)
 		(void)end(fd[i], 200);

@@ -13,7 +13,9 @@
 #include "base/base64.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "broker/binding.h"
 #include "broker/broker.h"
+#include "broker/exchange.h"
 #include "broker/queue.h"
 #include "broker/user.h"
 #include "broker/vhost.h"
@@ -475,6 +477,64 @@ START_TEST(errors_are_json)
 }
 END_TEST
 
+enum { LONG = 5 * BINDINGS_AT_ONCE + 1 };
+
+/* What has very many bindings is deleted in several turns. */
+START_TEST(long_deletes)
+{
+	static const char *const rows[] = { "DELETE /api/exchanges/%2F/x",
+		"DELETE /api/queues/%2F/q" };
+	struct vhost *vh = vhost_find(b, SPAN_LIT("/"));
+	struct exchange_spec x_spec = { .name = SPAN_LIT("x"), .type = SPAN_LIT("direct") };
+	struct queue_spec q_spec = { .name = SPAN_LIT("q") };
+	struct exchange *x;
+	struct queue *q;
+	char text[256];
+
+	ck_assert_ptr_null(exchange_declare(vh, &x_spec, &x));
+	ck_assert_ptr_null(queue_declare(vh, &q_spec, NULL, &q));
+	for (unsigned i = 0; i < LONG; i++) {
+		(void)snprintf(text, sizeof text, "%u", i);
+		ck_assert_ptr_null(binding_add(x, q, NULL, span_str(text), NULL));
+	}
+	(void)snprintf(text, sizeof text, "%s HTTP/1.0\r\n" GUEST "\r\n", rows[_i]);
+	ck_assert_int_eq(status_of(ask(text)), 204);
+	ck_assert_uint_eq(m->again, 0);
+	ck_assert_uint_eq(b->stats.bindings, 0);
+	ck_assert((_i == 0) == (exchange_find(vh, SPAN_LIT("x")) == NULL));
+	ck_assert((_i == 1) == (queue_find(vh, SPAN_LIT("q")) == NULL));
+}
+END_TEST
+
+/* Its client goes meanwhile, and so does the request. */
+START_TEST(a_long_delete_that_nobody_waits_for)
+{
+	static const char text[] =
+	    "DELETE /api/exchanges/%2F/x HTTP/1.1\r\nHost: x\r\n" GUEST "\r\n";
+	struct vhost *vh = vhost_find(b, SPAN_LIT("/"));
+	struct exchange_spec spec = { .name = SPAN_LIT("x"), .type = SPAN_LIT("direct") };
+	struct exchange *x, *to;
+	char key[16];
+	int fd = dial();
+
+	ck_assert_ptr_null(exchange_declare(vh, &spec, &x));
+	spec.name = SPAN_LIT("to");
+	ck_assert_ptr_null(exchange_declare(vh, &spec, &to));
+	for (unsigned i = 0; i < LONG; i++) {
+		(void)snprintf(key, sizeof key, "%u", i);
+		ck_assert_ptr_null(binding_add(x, NULL, to, span_str(key), NULL));
+	}
+	ck_assert_int_eq(write(fd, text, sizeof text - 1), sizeof text - 1);
+	for (unsigned i = 0; i < 2000 && x->binding_count == LONG; i++)
+		turn();
+	ck_assert_uint_lt(x->binding_count, LONG);
+	ck_assert_uint_gt(x->binding_count, 0);
+	close(fd);
+	turns_until_open(0);
+	ck_assert_uint_eq(m->again, 0);
+}
+END_TEST
+
 START_TEST(stop_closes_connections)
 {
 	int fd = dial();
@@ -570,6 +630,8 @@ main(void)
 	tcase_add_test(http, sessions_end);
 	tcase_add_test(http, guessing_is_refused_unseen);
 	tcase_add_loop_test(http, errors_are_json, 0, (int)COUNT_OF(malformed));
+	tcase_add_loop_test(http, long_deletes, 0, 2);
+	tcase_add_test(http, a_long_delete_that_nobody_waits_for);
 	tcase_add_test(http, stop_closes_connections);
 	tcase_add_loop_test(http, every_route, 0, (int)route_count);
 	tcase_add_loop_test(pure, matching, 0, (int)COUNT_OF(matches));

@@ -130,6 +130,45 @@ START_TEST(bound)
 }
 END_TEST
 
+/* Who makes more than can be sent on is to wait for it. */
+START_TEST(pace)
+{
+	uint64_t eased = w.broker->letters_eased;
+
+	trace_switch(w.vhost, true);
+	watch(w.vhost);
+	publish(64 << 10, 100);
+	ck_assert(!w.broker->letters_late);
+	publish(64 << 10, 200);
+	ck_assert(w.broker->letters_late && w.broker->notices.are_many);
+	ck_assert_uint_eq(w.broker->letters_eased, eased);
+	world_turn(&w);
+	ck_assert(!w.broker->letters_late && !w.broker->notices.are_many);
+	ck_assert_uint_eq(w.broker->letters_eased, eased + 1);
+	ck_assert_uint_eq(w.broker->stats.notices_dropped, 0);
+	ck_assert_uint_eq(seen->ready, 300);
+}
+END_TEST
+
+/* The broker cannot be made to wait for memory, so it leaves out what it would say; but not that memory is short. */
+START_TEST(memory_is_short)
+{
+	const struct notice_spec plain = { .exchange = trace_exchange, .key = SPAN_LIT("k") },
+	                         alarm = { .exchange = trace_exchange,
+		                         .key = SPAN_LIT("k"),
+		                         .is_alarm = true };
+
+	watch(w.vhost);
+	w.broker->memory.state = MEMORY_HIGH;
+	notice_send(w.vhost, &plain);
+	ck_assert_uint_eq(w.broker->stats.notices_dropped, 1);
+	notice_send(w.vhost, &alarm);
+	world_turn(&w);
+	ck_assert_uint_eq(w.broker->stats.notices_dropped, 1);
+	ck_assert_uint_eq(seen->ready, 1);
+}
+END_TEST
+
 /* What waits for a vhost goes with it, and it is traced no more. */
 START_TEST(vhost_goes)
 {
@@ -164,6 +203,8 @@ main(void)
 	tcase_add_test(t, nobody_listens);
 	tcase_add_test(t, not_of_itself);
 	tcase_add_test(t, bound);
+	tcase_add_test(t, pace);
+	tcase_add_test(t, memory_is_short);
 	tcase_add_test(t, vhost_goes);
 	suite_add_tcase(s, t);
 	srunner_run_all(r, CK_ENV);

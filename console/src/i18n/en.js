@@ -132,7 +132,7 @@ export default {
 	'queue.tab.consumers': 'Consumers',
 	'queue.tab.bindings': 'Bindings',
 	'queue.tab.look': 'Browse',
-	'look.from': 'From message {from} of {ready} ready ones on; all stay where they are.',
+	'look.from': '{ready} ready, shown from number {from} on. Nothing is taken out.',
 	'look.again': 'Browse again',
 	'queue.tab.messages': 'Get messages',
 	'queue.tab.live': 'Live',

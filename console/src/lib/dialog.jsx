@@ -60,7 +60,7 @@ export function Destroy({ label, question, name, run, disabled, small }) {
 					<form onSubmit={submit}>
 						<p>{question}</p>
 						{name !== undefined && (
-							<label>{t('destroy.type')} <bdi><code>{name}</code></bdi>
+							<label class="field">{t('destroy.type')} <bdi><code>{name}</code></bdi>
 								<input value={typed} autocomplete="off" onInput={(e) => setTyped(e.target.value)} autofocus />
 							</label>
 						)}

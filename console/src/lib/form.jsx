@@ -23,16 +23,19 @@ function Field({ label, hint, children, check }) {
 	);
 }
 
-export const Text = ({ form, name, label, hint, type = 'text', ...rest }) => (
+/* first: it takes the focus where nothing has it, as after a link that went with its page. */
+const focused = (e) => e && ['BODY', 'MAIN'].includes(document.activeElement.tagName) && e.focus();
+
+export const Text = ({ form, name, label, hint, type = 'text', first, ...rest }) => (
 	<Field label={label} hint={hint}>
-		<input type={type} value={form.values[name]} onInput={(e) => form.set(name, e.target.value)} autocomplete="off"
+		<input ref={first && focused} type={type} value={form.values[name]} onInput={(e) => form.set(name, e.target.value)} autocomplete="off"
 			spellcheck={false} {...rest} />
 	</Field>
 );
 
-export const Area = ({ form, name, label, hint, rows = 5, ...rest }) => (
+export const Area = ({ form, name, label, hint, rows = 5, first, ...rest }) => (
 	<Field label={label} hint={hint}>
-		<textarea rows={rows} value={form.values[name]} onInput={(e) => form.set(name, e.target.value)} spellcheck={false} {...rest} />
+		<textarea ref={first && focused} rows={rows} value={form.values[name]} onInput={(e) => form.set(name, e.target.value)} spellcheck={false} {...rest} />
 	</Field>
 );
 

@@ -26,7 +26,7 @@ export function usePolled(load, deps, every = EVERY) {
 					if (!control.signal.aborted)
 						setState({ data, error: null });
 				} catch (error) {
-					if (!control.signal.aborted)
+					if (!control.signal.aborted && error.status !== 0) // where nobody answers the frame says so
 						setState((old) => ({ data: old.data, error }));
 				}
 				busy = false;

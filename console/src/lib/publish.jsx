@@ -30,7 +30,7 @@ export function Publish({ vhost, exchange, routingKey, firstKey, after }) {
 				{routingKey === undefined && <Text form={form} name="key" label={t('routing_key')} />}
 				<Select form={form} name="encoding" label={t('publish.encoding')} options={[['string', t('body.text')], ['base64', 'Base64']]} />
 			</div>
-			<Area form={form} name="payload" label={t('payload')} />
+			<Area form={form} name="payload" label={t('payload')} first />
 			<Check form={form} name="persistent" label={t('publish.persistent')} />
 			<details><summary>{t('publish.more')}</summary>
 				<Area form={form} name="headers" label={t('headers')} hint='{"key": "value"}' rows={3} />

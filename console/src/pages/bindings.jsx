@@ -105,7 +105,7 @@ function BindTo({ vhost, kind, name, after }) {
 	return (
 		<Form submit={submit} label={t('bind')}>
 			<div class="fields">
-				<Pick form={form} name="source" label={t(kind === 'q' ? 'exchange' : 'source')} where={path('exchanges', vhost)} required />
+				<Pick form={form} name="source" label={t(kind === 'q' ? 'exchange' : 'source')} where={path('exchanges', vhost)} required first />
 				<Text form={form} name="key" label={t('routing_key')} />
 				<Text form={form} name="args" label={t('arguments')} hint='{"x-match": "all"}' />
 			</div>
