@@ -29,6 +29,7 @@ const struct list_kind list_kinds[] = {
 	    "messages_unacknowledged_ram,messages_paged_out,message_bytes,message_bytes_ready,"
 	    "message_bytes_unacknowledged,message_bytes_persistent,message_bytes_ram,"
 	    "message_bytes_paged_out,messages_dlx,message_bytes_dlx,memory,head_message_timestamp,"
+	    "head_arrived,"
 	    "consumers,consumer_capacity,"
 	    "consumer_utilisation,exclusive_consumer_tag,single_active_consumer_tag,idle_since,"
 	    "leader,members,online," OUT_STATS "message_stats.publish+" },
@@ -62,7 +63,7 @@ const struct list_kind list_kinds[] = {
 	    "channel_details.number,channel_details.user,channel_details.node,"
 	    "channel_details.connection_name,channel_details.peer_host,channel_details.peer_port" },
 	{ "users", "/api/users", NULL, "name,tags",
-	    "name,tags,password_hash,hashing_algorithm,limits.*,loopback_only" },
+	    "name,tags,password_hash,hashing_algorithm,limits.*,loopback_only,vhosts,vhost_count" },
 	{ "vhosts", "/api/vhosts", NULL, "name,description,default_queue_type,tags",
 	    "name,description,tags,default_queue_type,tracing,metadata.*,cluster_state.*,messages+,"
 	    "messages_ready+,messages_unacknowledged+,recv_oct+,send_oct+," OUT_STATS IN_STATS },

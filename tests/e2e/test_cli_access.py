@@ -161,8 +161,8 @@ def test_values_of_a_definition_have_types(cli):
     (["policy", "set", "a", "b", "--definition", "[1]"], "--definition is no JSON object"),
     (["policy", "set", "a", "b", "-s", "a=1", "--priority", "high"], "--priority: 'high' is not a whole number"),
     (["policy", "set", "a", b"\xff", "-s", "a=1"], "the pattern is not UTF-8"),
-    (["user", "list", "--url", "https://x"], "an address is http://HOST:PORT"),
-    (["user", "list", "--url", "https://me:hidden@x"], "hermes user: --url: an address is http://HOST:PORT\n"),
+    (["user", "list", "--url", "ftp://x"], "an address is http://HOST:PORT or https://HOST:PORT"),
+    (["user", "list", "--url", "ftp://me:hidden@x"], "hermes user: --url: an address is http://HOST:PORT or https://HOST:PORT\n"),
 ], ids=lambda v: v if isinstance(v, str) else "")
 def test_wrong_usage(cli, words, said):
     words = [os.fsdecode(w) for w in words]

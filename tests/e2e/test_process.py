@@ -576,7 +576,7 @@ def test_descriptors_are_raised_to_the_hard_limit(node):
 # --------------------------------------------------------------------------
 # The other commands
 # --------------------------------------------------------------------------
-LATER_COMMANDS = ["consume", "apply", "drain", "resume", "replay", "trace", "bench", "top"]
+LATER_COMMANDS = ["apply", "drain", "resume", "trace", "bench", "top"]
 
 
 def test_version():
