@@ -249,14 +249,28 @@ out_key_span(struct json_out *o, struct span name)
 	return true;
 }
 
+bool
+out_wants(const struct json_out *o, const char *const *names)
+{
+	const struct columns *level = o->depth > 0 ? o->wanted[o->depth - 1] : NULL;
+
+	if (level == NULL)
+		return true;
+	while (*names != NULL && column_find(level, *names, strlen(*names)) == NULL)
+		names++;
+	return *names != NULL;
+}
+
 /* What is caught is not in a list, and not in what is wanted as a whole. */
 static bool
 caught(struct json_out *o, enum scalar_kind kind, double number, struct span text)
 {
 	if (o->caught == NULL)
 		return false;
-	if (o->next == NULL)
+	if (o->next == NULL) {
 		*o->caught = (struct scalar){ kind, number, text };
+		o->has_caught = true;
+	}
 	return true;
 }
 

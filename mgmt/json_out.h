@@ -37,6 +37,7 @@ struct json_out {
 	unsigned depth;
 	bool comma;
 	struct scalar *caught; /* not NULL: nothing is written */
+	bool has_caught;       /* what was to be caught: nothing that follows is of interest */
 };
 
 /* columns: borrowed, NULL: all. */
@@ -49,6 +50,9 @@ bool out_key_n(struct json_out *o, const char *name, size_t n) MUSTUSE;
 #define out_key(o, literal) out_key_n(o, literal, sizeof(literal) - 1)
 /* The same for names that are made: bytes that are no UTF-8 become U+FFFD. */
 bool out_key_span(struct json_out *o, struct span name) MUSTUSE;
+
+/* Inside an object: is any of these names wanted? NULL ends them. For what takes longer to find out than to write. */
+bool out_wants(const struct json_out *o, const char *const *names) MUSTUSE;
 
 void out_begin(struct json_out *o, char bracket); /* { or [ */
 /* } or ]. An object that the columns left nothing of is an empty list, as in RabbitMQ. */

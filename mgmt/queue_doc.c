@@ -99,8 +99,14 @@ put_time(struct json_out *o, uint64_t at, bool is_known)
 static void
 put_sums(struct json_out *o, const struct queue *q)
 {
+	static const char *const names[] = { "memory", "message_bytes_paged_out",
+		"message_bytes_persistent", "message_bytes_ram", "messages_paged_out",
+		"messages_persistent", "messages_ram", "messages_ready_ram",
+		"head_message_timestamp", "head_arrived", NULL };
 	struct queue_sums s;
 
+	if (!out_wants(o, names))
+		return;
 	queue_sum(q, &s);
 	OUT_INT(o, "memory", s.memory);
 	OUT_INT(o, "message_bytes_paged_out", s.unread_bytes);
@@ -206,12 +212,8 @@ put_details(const struct doc *d, const struct queue *q)
 }
 
 static void
-write_queue(const struct doc *d, void *item)
+put_more(const struct doc *d, struct queue *q)
 {
-	struct queue *q = item;
-
-	out_begin(d->out, '{');
-	put_definition(d, q);
 	if (q->quorum != NULL)
 		put_members(d);
 	if (!d->no_stats || d->is_single) {
@@ -228,6 +230,18 @@ write_queue(const struct doc *d, void *item)
 	}
 	if (d->is_single)
 		put_details(d, q);
+}
+
+static void
+write_queue(const struct doc *d, void *item)
+{
+	struct queue *q = item;
+
+	out_begin(d->out, '{');
+	put_definition(d, q);
+	/* 50,000 of them are sorted by name more often than by anything else */
+	if (!d->out->has_caught)
+		put_more(d, q);
 	out_end(d->out, '}');
 }
 

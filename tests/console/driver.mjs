@@ -152,6 +152,7 @@ async function once(order) {
 		await (alone ? leave() : empty(page));
 		return { error: null, value };
 	} catch (e) {
+		await new Promise((done) => setTimeout(done, 500)); // a crash is told after what it made fail
 		if (shots && !crashed)
 			await page.screenshot({ path: join(shots, `failed-${order.name.replace(/\W+/g, '-')}.png`), timeout: 5000 }).catch(() => {});
 		await leave();
@@ -161,7 +162,7 @@ async function once(order) {
 
 async function run(order) {
 	let result = await once(order);
-	if (!crashed)
+	if (!crashed && !/crashed|has been closed/.test(result.error))
 		return result;
 	await browser.close().catch(() => {});
 	crashed = false;

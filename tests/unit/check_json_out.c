@@ -97,17 +97,18 @@ END_TEST
 static const struct {
 	const char *path;
 	struct scalar want;
+	bool is_there;
 } catches[] = {
-	{ "messages", { SCALAR_NUMBER, 7, { NULL, 0 } } },
-	{ "messages_details.rate", { SCALAR_NUMBER, 0.5, { NULL, 0 } } },
-	{ "durable", { SCALAR_TRUE, 0, { NULL, 0 } } },
-	{ "policy", { SCALAR_NULL, 0, { NULL, 0 } } },
-	{ "name", { SCALAR_TEXT, 0, { (const uint8_t *)"q", 1 } } },
-	{ "messages_details", { SCALAR_NUMBER, 0, { NULL, 0 } } },
-	{ "arguments", { SCALAR_NUMBER, 0, { NULL, 0 } } },
-	{ "consumers", { SCALAR_NUMBER, 0, { NULL, 0 } } },
-	{ "none", { SCALAR_NUMBER, 0, { NULL, 0 } } },
-	{ "name.none", { SCALAR_NUMBER, 0, { NULL, 0 } } },
+	{ "messages", { SCALAR_NUMBER, 7, { NULL, 0 } }, true },
+	{ "messages_details.rate", { SCALAR_NUMBER, 0.5, { NULL, 0 } }, true },
+	{ "durable", { SCALAR_TRUE, 0, { NULL, 0 } }, true },
+	{ "policy", { SCALAR_NULL, 0, { NULL, 0 } }, true },
+	{ "name", { SCALAR_TEXT, 0, { (const uint8_t *)"q", 1 } }, true },
+	{ "messages_details", { SCALAR_NUMBER, 0, { NULL, 0 } }, false },
+	{ "arguments", { SCALAR_NUMBER, 0, { NULL, 0 } }, false },
+	{ "consumers", { SCALAR_NUMBER, 0, { NULL, 0 } }, false },
+	{ "none", { SCALAR_NUMBER, 0, { NULL, 0 } }, false },
+	{ "name.none", { SCALAR_NUMBER, 0, { NULL, 0 } }, false },
 };
 
 START_TEST(one_value_is_caught)
@@ -117,12 +118,35 @@ START_TEST(one_value_is_caught)
 
 	json_out_catch(&o, c, &got);
 	write_document(&o);
+	ck_assert_int_eq(o.has_caught, catches[_i].is_there);
 	ck_assert_int_eq(got.kind, catches[_i].want.kind);
 	ck_assert_double_eq(got.number, catches[_i].want.number);
 	if (got.kind == SCALAR_TEXT)
 		ck_assert(span_eq(got.text, catches[_i].want.text));
 	json_out_fini(&o);
 	columns_free(&c);
+}
+END_TEST
+
+START_TEST(what_is_wanted_is_known_before)
+{
+	static const char *const names[] = { "memory", "name", NULL };
+	static const struct {
+		const char *columns;
+		bool want;
+	} some[] = { { NULL, true }, { "name", true }, { "memory.none,a", true }, { "a,b", false },
+		{ "names", false }, { "", false } };
+
+	for (size_t i = 0; i < COUNT_OF(some); i++) {
+		struct columns *c = columns_new(some[i].columns);
+
+		json_out_init(&o, c);
+		out_begin(&o, '{');
+		ck_assert_int_eq(out_wants(&o, names), some[i].want);
+		out_end(&o, '}');
+		json_out_fini(&o);
+		columns_free(&c);
+	}
 }
 END_TEST
 
@@ -264,6 +288,7 @@ main(void)
 	tcase_add_test(t, whole_document);
 	tcase_add_loop_test(t, columns_are_left, 0, COUNT_OF(selections));
 	tcase_add_loop_test(t, one_value_is_caught, 0, COUNT_OF(catches));
+	tcase_add_test(t, what_is_wanted_is_known_before);
 	tcase_add_test(t, texts);
 	tcase_add_test(t, numbers);
 	tcase_add_loop_test(t, table_as_text, 0, COUNT_OF(same));
