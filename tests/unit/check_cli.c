@@ -182,8 +182,6 @@ static const struct line {
 	    "hermes get: --no-ack and --requeue exclude each other\n" },
 	{ "get q --amqp http://x", CLI_USAGE,
 	    "hermes get: --amqp: not an address such as amqp://USER:PASSWORD@HOST:PORT/VHOST\n" },
-	{ "get q --amqp amqps://x", CLI_USAGE,
-	    "hermes get: --amqp: TLS (amqps) comes with a later version\n" },
 	{ "get q --amqp amqp://127.0.0.1:1", CLI_FAILED,
 	    "hermes get: cannot reach 127.0.0.1:1: connection refused; is the node running? hermes "
 	    "server\n" },
