@@ -214,7 +214,7 @@ def test_a_channel_that_waits_is_counted(node):
 
 BOUNDED = """
 limits: {queues: 3, consumers: 1, channel_max: 5, message_size: 4KiB, frame_max: 4KiB, connections: 4, tails: 0,
-         handshake: 100ms}
+         handshake: 1s}
 """
 
 
