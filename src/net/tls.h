@@ -85,5 +85,7 @@ bool tls_session_write(struct tls_session *s, const uint8_t *p, size_t n, struct
 /* Says to the peer that nothing follows. */
 void tls_session_end(struct tls_session *s, struct tls_out *out);
 const char *tls_session_why(const struct tls_session *s); /* "": it has not failed */
+/* The caller gives it up, and why (static) is what tls_session_why() says from then on. */
+enum tls_result tls_session_give_up(struct tls_session *s, const char *why);
 
 #endif

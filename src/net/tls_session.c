@@ -252,3 +252,10 @@ tls_session_why(const struct tls_session *s)
 {
 	return s->why;
 }
+
+enum tls_result
+tls_session_give_up(struct tls_session *s, const char *why)
+{
+	(void)snprintf(s->why, sizeof s->why, "%s", why);
+	return TLS_FAILED;
+}

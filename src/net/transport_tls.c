@@ -5,7 +5,8 @@
  * behind in the session.
  * Out: pieces are gathered into whole records, encrypted into another shared buffer, and sent. What the socket does not take
  * is kept, at most a batch; its plain bytes stay `pending` until all of it is sent, so that every bound and time limit holds
- * as it does without TLS. */
+ * as it does without TLS. What the protocol itself answers, to requests for new keys, is kept behind it; who asks on and on
+ * and does not read is given up. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +21,8 @@
 enum {
 	READ_MAX = LOOP_READ_MAX -
 	           2 * TLS_RECORD, /* with a record begun before it fits the loop's input */
-	BATCH = 8 * TLS_RECORD     /* plain bytes encrypted at once */
+	BATCH = 8 * TLS_RECORD,    /* plain bytes encrypted at once */
+	ANSWERS_MAX = 64 << 10     /* bytes by which the protocol itself answers, and that wait to be sent */
 };
 
 /* Shared by all of a loop. */
@@ -35,6 +37,7 @@ struct transport_tls {
 	struct tls_session *session; /* owned */
 	struct tls_out kept;         /* encrypted and not sent, from `at` on */
 	size_t at, plain;            /* plain: bytes of the output that it stands for */
+	size_t answers;              /* bytes of it that are the protocol's own */
 	bool has_ended; /* nothing can be read or written any more: to be told at the next read */
 	enum tls_result end;
 };
@@ -83,7 +86,7 @@ drop_kept(struct transport_tls *s)
 {
 	mem_sub(MEM_OUTPUT, s->kept.cap);
 	tls_out_fini(&s->kept);
-	s->at = s->plain = 0;
+	s->at = s->plain = s->answers = 0;
 }
 
 void
@@ -300,8 +303,12 @@ transport_tls_recv(struct transport *t, uint8_t *to, size_t quota)
 	result = tls_session_read(s->session, l->in, (size_t)n, to, &got, &l->out);
 	if (l->out.n > 0) {
 		keep(s, &l->out, 0, 0);
+		s->answers += l->out.n;
 		transport_mark_dirty(t);
 	}
+	if (s->answers > ANSWERS_MAX)
+		result = tls_session_give_up(
+		    s->session, "the client asks for new keys and does not read the answers");
 	if (result != TLS_WANT_READ) {
 		s->has_ended = true;
 		s->end = result;

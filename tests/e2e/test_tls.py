@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 import base64
 import contextlib
+import ctypes
+import ctypes.util
 import http.client
 import json
 import re
@@ -129,6 +131,38 @@ def test_slow_reader(node, authority):
         assert [body[:4] for body in got] == [struct.pack(">I", i) for i in range(400)]
         assert all(body == body[:4] * 16384 for body in got)
         conn.close()
+
+
+def asks_for_keys(port):
+    """Asks for new keys, and reads no answer, until the node has enough of it; whether it had."""
+    lib = ctypes.CDLL(ctypes.util.find_library("ssl") or "libssl.so.3")
+    for name in ("TLS_client_method", "SSL_CTX_new", "SSL_new"):
+        getattr(lib, name).restype = ctypes.c_void_p
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    sock.connect(("127.0.0.1", port))
+    of = ctypes.c_void_p(lib.SSL_CTX_new(ctypes.c_void_p(lib.TLS_client_method())))
+    own = ctypes.c_void_p(lib.SSL_new(of))
+    lib.SSL_set_fd(own, sock.fileno())
+    assert lib.SSL_connect(own) == 1
+    gone = False
+    for _ in range(400000):
+        gone = lib.SSL_key_update(own, 1) != 1 or lib.SSL_do_handshake(own) != 1
+        if gone:
+            break
+    sock.close()
+    lib.SSL_free(own)
+    lib.SSL_CTX_free(of)
+    return gone
+
+
+def test_new_keys_without_end(node, authority):
+    """Answers of the protocol itself have a bound, too."""
+    port = free_port()
+    this = node(settings(authority, port, rest="limits: {handshake: 10m}"))
+    assert asks_for_keys(port)
+    this.await_log("connection closed: TLS: the client asks for new keys and does not read the answers")
+    connect(authority, port).close()
 
 
 @pytest.mark.parametrize("more, user", [
