@@ -278,11 +278,17 @@ vhost_free(struct vhost *vh)
 	free(vh);
 }
 
+/* Nobody was told that it is there, nor of its exchanges. */
 void
 vhost_drop(struct vhost *vh)
 {
-	HASH_DEL(vh->broker->vhosts, vh);
+	struct broker *b = vh->broker;
+	bool was_silent = b->is_silent;
+
+	HASH_DEL(b->vhosts, vh);
+	b->is_silent = true;
 	vhost_free(vh);
+	b->is_silent = was_silent;
 }
 
 /* Its clients are to be closed. True: there are more. */

@@ -1,6 +1,7 @@
 """What happened, and by whom: messages of amq.rabbitmq.event and lines of the log."""
 # SPDX-License-Identifier: Apache-2.0
 import json
+import re
 
 import pika
 import pytest
@@ -51,6 +52,7 @@ def watch(node):
 
 def test_the_exchange(node):
     this = node()
+    assert not re.search(r"(exchange|vhost)\.(created|deleted)", this.log)   # of those that a node begins with
     api = Api(this)
     api("PUT", "vhosts/other", 201)
     row = api.get("exchanges/%2F/" + EVENTS)
