@@ -21,7 +21,7 @@ static const char TAG[] = "hermes"; /* of the consumer */
 struct consume {
 	struct client_conn conn;
 	struct message_print print;
-	amqp_bytes_t queue;
+	amqp_bytes_t queue; /* owned if there is an exchange: NULL until it was made; else the command line's */
 	const char *exchange;
 	uint64_t count, prefetch, wait_ms; /* count and wait_ms 0: without end */
 	uint64_t got, open, tag; /* written; of these not acknowledged yet; the last one */
@@ -215,7 +215,8 @@ read_options(struct consume *k, struct cli *c)
 			return cli_misuse(c, "a routing key has at most 255 bytes");
 	if (strlen(queue != NULL ? queue : k->exchange) > NAME_MAX_BYTES)
 		return cli_misuse(c, "names have at most 255 bytes");
-	k->queue = amqp_cstring_bytes(queue != NULL ? queue : "");
+	if (queue != NULL)
+		k->queue = amqp_cstring_bytes(queue);
 	return CLI_OK;
 }
 

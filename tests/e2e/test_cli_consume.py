@@ -128,3 +128,12 @@ def test_wrong_words(consume, words, said):
 def test_what_is_not_there(consume):
     assert "404 NOT_FOUND - no queue 'nothing' in vhost '/'" in consume("nothing", status=1)
     assert "404 NOT_FOUND - no exchange 'nothing' in vhost '/'" in consume("--exchange", "nothing", status=1)
+
+
+def test_no_right_to_a_queue(broker, cli):
+    """No queue of its own is made, and none is given back."""
+    api = Api(broker)
+    api("PUT", "users/looker", 201, {"password": "p", "tags": ""})
+    api("PUT", "permissions/%2F/looker", 201, {"configure": "", "write": "", "read": ".*"})
+    url = broker.amqp_url.replace("guest:guest@", "looker:p@")
+    assert "403 ACCESS_REFUSED" in cli("consume", "--exchange", "amq.topic", "--amqp", url, status=1)
