@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The life of a list: survey (objects are met for what they say of others, if the source asks for that), walk (objects are met, rows are added in chunks, each sorted when it is full), then merge (the chunks'
- * least rows in turn, by a heap; rows before the page are passed over, rows in it are written), then the reply. Each step
- * goes on where the last slice stopped. */
+ * The life of a list: survey (objects are met for what they say of others, if the source asks for that), walk (objects are
+ * met, rows are added in chunks, each sorted when it is full), then merge (the chunks' least rows in turn, by a heap; rows
+ * before the page are passed over, rows in it are written), then the reply. Each step goes on where the last slice stopped. */
 #include "mgmt/listing.h"
 
 #include <assert.h>
