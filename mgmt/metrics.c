@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * GET /metrics, /metrics/per-object, /metrics/detailed?family=...&vhost=...: for Prometheus, in slices. A scrape walks over
  * the objects of one kind after the other; each metric of the kind has a text of its own meanwhile, or a sum. One scrape
- * is made at a time, others wait for it: so much memory is used for them as one needs. */
+ * is made at a time, others wait for it: so much memory is used for them as one needs. Sums and rows of objects take turns,
+ * so that the node's own metrics come in spite of a crowd that asks for those of all queues. */
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
@@ -301,6 +302,21 @@ answer(struct scrape *s)
 	scrape_free(s);
 }
 
+/* The next is one of the other sort than the last, if there is one. */
+static void
+choose_next(struct mgmt *m, bool last_sums)
+{
+	struct scrape *s;
+
+	TAILQ_FOREACH (s, &m->scrapes.all, link)
+		if (s->sums != last_sums)
+			break;
+	if (s == NULL)
+		return;
+	TAILQ_REMOVE(&m->scrapes.all, s, link);
+	TAILQ_INSERT_HEAD(&m->scrapes.all, s, link);
+}
+
 static void
 on_timer(struct wheel_node *node, uint64_t now_ms)
 {
@@ -315,6 +331,7 @@ on_timer(struct wheel_node *node, uint64_t now_ms)
 	if (is_over(s)) {
 		TAILQ_REMOVE(&m->scrapes.all, s, link);
 		m->scrapes.count--;
+		choose_next(m, s->sums);
 		answer(s);
 	}
 	if (!TAILQ_EMPTY(&m->scrapes.all))

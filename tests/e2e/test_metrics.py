@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 import contextlib
 import re
+import signal
+import socket
 import subprocess
 import threading
 import urllib.parse
@@ -143,6 +145,34 @@ def test_queues_come_and_go_meanwhile(broker):
         stop.set()
         thread.join(60 * SLOW)
     assert not failed
+
+
+def test_a_crowd_that_asks_for_all_queues_keeps_nobody_else_waiting(broker):
+    """Metrics of the node have their turn after one such answer, not after all of them."""
+    def ask(path):
+        sock = socket.create_connection(("127.0.0.1", broker.metrics_port), timeout=60 * SLOW)
+        sock.sendall(b"GET %s HTTP/1.0\r\n\r\n" % path)
+        return sock
+
+    def turn(sock):
+        """The one of the loop in which the answer was begun."""
+        with sock, sock.makefile("rb") as answer:
+            return int(re.search(rb"^hermes_loop_turns_total (\d+)$", answer.read(), re.M).group(1))
+
+    with pika.BlockingConnection(pika.ConnectionParameters(port=broker.port)) as conn:
+        chan = conn.channel()
+        for i in range(500):
+            chan.queue_declare("crowd-%d" % i, exclusive=True)
+        broker.process.send_signal(signal.SIGSTOP)      # so that all of them come at once
+        try:
+            crowd = [ask(b"/metrics/per-object") for _ in range(30)]
+            lone = ask(b"/metrics")
+        finally:
+            broker.process.send_signal(signal.SIGCONT)
+        turns = [turn(sock) for sock in crowd]
+        assert sum(t < max(turns) for t in turns) > 20      # each takes some turns
+        mine = turn(lone)
+        assert sum(t < mine for t in turns) < 10
 
 
 def test_counts_of_queue_types_and_sizes(broker):
