@@ -270,15 +270,17 @@ proxy_failed(struct entry *e, const char *why)
 	linger(e);
 }
 
-/* Who has no address of his own is on loopback only if the balancer is, too. */
+/* Loopback is what both ends say: who comes by a balancer that does not know from where is not taken to be here. */
 static void
 take_addresses(struct entry *e, const struct proxy_header *h)
 {
 	bool loopback = e->a.peer.loopback;
 
 	e->gate->stats.proxied++;
-	if (!h->has_addresses)
+	if (!h->has_addresses) {
+		e->a.peer.loopback = loopback && h->is_own;
 		return;
+	}
 	e->a.peer = h->peer;
 	e->a.peer.loopback = h->peer.loopback && loopback;
 	e->a.local = h->local;
@@ -396,8 +398,10 @@ make_room(struct gate *g)
 			break;
 	if (e == NULL)
 		return false;
-	g->stats.gate_evicted++;
-	say(e, &lines, "handshake", "given up to make room for others (tls.handshakes)");
+	if (e->state != ENTRY_LINGER) { /* else it was over, and told of */
+		g->stats.gate_evicted++;
+		say(e, &lines, "handshake", "given up to make room for others (tls.handshakes)");
+	}
 	end(e);
 	return true;
 }

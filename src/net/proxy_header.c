@@ -150,6 +150,7 @@ parse_binary(const uint8_t *p, size_t n, struct proxy_header *h, const char **wh
 	if (n < V2_HEAD + len)
 		return PROXY_MORE;
 	h->used = V2_HEAD + len;
+	h->is_own = p[12] == V2_LOCAL;
 	/* Other families and datagrams: the sender says that it does not know. */
 	if (p[12] == V2_LOCAL || (family != V2_V4 && family != V2_V6) || (p[13] & 0xf) != V2_STREAM)
 		return PROXY_DONE;

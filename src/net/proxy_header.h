@@ -20,6 +20,7 @@ enum proxy_result { PROXY_MORE, PROXY_DONE, PROXY_BAD };
 struct proxy_header {
 	size_t used;		/* bytes of the header */
 	bool has_addresses;	/* false: LOCAL or UNKNOWN, such as a health check: those of the socket hold */
+	bool is_own;		/* LOCAL: the sender's own connection, that it brings for nobody */
 	struct transport_addr peer, local;
 };
 

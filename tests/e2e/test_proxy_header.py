@@ -40,11 +40,10 @@ def dial(port, host="127.0.0.1"):
 
 @pytest.mark.parametrize("header, shown", [
     (b"PROXY TCP4 127.0.0.7 127.0.0.1 4711 5672\r\n", ("127.0.0.7", 4711, "127.0.0.1", 5672)),
-    (b"PROXY UNKNOWN\r\n", ("127.0.0.1", None, "127.0.0.1", None)),
     (v2("127.0.0.8", 4712, more=b"\x04\0\x01x"), ("127.0.0.8", 4712, "10.0.0.1", 5672)),
     (v2("::1", 4713, socket.AF_INET6), ("::1", 4713, "::9", 5672)),
     (SIGNATURE + b"\x20\0\0\0", ("127.0.0.1", None, "127.0.0.1", None)),
-], ids=["v1", "v1-unknown", "v2", "v2-ipv6", "v2-local"])
+], ids=["v1", "v2", "v2-ipv6", "v2-local"])
 def test_address_of_a_connection(node, header, shown):
     this = node(TRUST.replace("management: true", "management: false"))
     conn = login(this.port, header)
@@ -88,6 +87,10 @@ def test_who_may_not(node):
         conn.handshake("guest", "guest", "/")
     conn.abort()
     this.await_log("192.0.2.7:4711.*login refused for user .guest.*may log in from")
+    conn = conn_to(this.port, b"PROXY UNKNOWN\r\n")     # nor is one of whom nobody knows it
+    with pytest.raises(wire.ConnectionClosed, match="403 ACCESS_REFUSED"):
+        conn.handshake("guest", "guest", "/")
+    conn.abort()
 
 
 def test_silent_balancer(node):
