@@ -95,8 +95,8 @@ const early = new Map();
 /** Asks for it now: the first get() of the same gets the answer, within the next seconds. */
 export function ahead(where) {
 	const answer = get(where);
-	answer.catch(() => {});
 	early.set(where, answer);
+	answer.catch(() => early.delete(where)); // such as 401: who logs in at once has to get another answer
 	setTimeout(() => early.delete(where), 3000);
 }
 
@@ -119,7 +119,10 @@ export const post = async (where, body = {}) => json(await ask('POST', where, { 
 export const del = async (where) => json(await ask('DELETE', where));
 
 /** The cookie of the session comes with the answer; the password is kept nowhere. */
-export const login = (username, password) => ask('POST', 'login', { body: new URLSearchParams({ username, password }) });
+export function login(username, password) {
+	early.clear(); // what was asked for by nobody, or by somebody else
+	return ask('POST', 'login', { body: new URLSearchParams({ username, password }) });
+}
 export const logout = () => ask('DELETE', 'hermes/session');
 
 /**

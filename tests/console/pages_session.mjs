@@ -4,7 +4,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /* They break connections, or open a second tab. */
-export const fresh = ['a lost connection is told, and mends itself', 'a login that ends leads back to the page', 'two tabs', 'a node that is started again'];
+export const fresh = ['who logs in at once sees no refusal', 'a lost connection is told, and mends itself', 'a login that ends leads back to the page', 'two tabs', 'a node that is started again'];
 
 const LOST = 'The node does not answer. This page shows';
 const banner = (page) => page.getByRole('alert').filter({ hasText: LOST });
@@ -35,6 +35,15 @@ export const tests = {
 		await banner(page).waitFor({ state: 'hidden' });
 		await api('DELETE', 'queues/%2F/console-lost');
 		await page.getByRole('link', { name: 'console-lost' }).waitFor({ state: 'hidden' });
+	},
+	'who logs in at once sees no refusal': async ({ page, url, user, password }) => {
+		await page.goto(url);
+		await page.getByLabel('User').fill(user);
+		await page.getByLabel('Password').fill(password);
+		await page.getByRole('button', { name: 'Log in' }).click();
+		await page.getByRole('status').filter({ hasText: /./ }).first().or(page.getByText('HTTP 401')).first().waitFor();
+		if (await page.getByText('HTTP 401').count())
+			throw new Error('what was asked for before the login is shown after it');
 	},
 	'a login that ends leads back to the page': async ({ page, context, login, open, api }) => {
 		await api('PUT', 'queues/%2F/console-back', {});
