@@ -78,8 +78,8 @@ export const tests = {
 		await page.keyboard.press('Enter');
 		await page.getByText('is deleted').waitFor();
 	},
-	'the focus goes back where it was': async ({ page, login, open, api }) => {
-		const at = () => page.evaluate(() => document.activeElement.textContent);
+	'the focus goes back where it was': async ({ page, login, open, api, until }) => {
+		const at = (name) => until(() => page.evaluate((n) => document.activeElement.textContent === n, name), `the focus is at ${name}`);
 		await api('PUT', 'queues/%2F/console-focus', {});
 		await api('POST', 'exchanges/%2F/amq.default/publish', { properties: {}, routing_key: 'console-focus', payload: 'x', payload_encoding: 'string' });
 		await login();
@@ -89,22 +89,19 @@ export const tests = {
 			await page.getByRole('dialog').waitFor();
 			await page.keyboard.press('Escape');
 			await page.getByRole('dialog').waitFor({ state: 'hidden' });
-			if (await at() !== name)
-				throw new Error(`after ${name} the focus is at ${await at()}`);
+			await at(name);
 		}
 		await page.getByRole('button', { name: 'Purge' }).click();
 		await page.getByRole('dialog').getByRole('textbox').fill('console-focus');
 		await page.keyboard.press('Enter');
 		await page.getByText('is empty').waitFor();
 		await page.getByRole('dialog').waitFor({ state: 'hidden' });
-		if (await at() !== 'Purge')
-			throw new Error(`after it was done the focus is at ${await at()}`);
+		await at('Purge');
 		await page.getByRole('button', { name: 'Delete the queue' }).click();
 		await page.getByRole('dialog').getByRole('textbox').fill('console-focus');
 		await page.keyboard.press('Enter');
 		await page.getByRole('heading', { name: 'Queues' }).waitFor();
-		if (await page.evaluate(() => document.activeElement.id) !== 'main')
-			throw new Error('a page that was led to has not the focus');
+		await until(() => page.evaluate(() => document.activeElement.id === 'main'), 'a page that was led to has the focus');
 	},
 	'every page: names, contrast, room, pictures': async ({ page, login, url, api, look, until }) => {
 		const long = 'console-' + 'very-long-'.repeat(20) + 'name';	// 212 bytes, nowhere to break it but anywhere

@@ -81,6 +81,8 @@ const oldestColumns = () => [queueColumn(),
 	...countColumns(),
 ];
 
+const address = (l) => (l.ip_address.includes(':') ? `[${l.ip_address}]:${l.port}` : `${l.ip_address}:${l.port}`);
+
 function Node({ node, overview }) {
 	return (
 		<Facts rows={[
@@ -90,7 +92,7 @@ function Node({ node, overview }) {
 			[t('node.memory'), node && <Meter used={node.mem_used} limit={node.mem_limit} text={`${bytes(node.mem_used)} / ${bytes(node.mem_limit)}`} />],
 			[t('node.disk'), node && <span>{t('node.disk.text', { free: bytes(node.disk_free), limit: bytes(node.disk_free_limit) })}</span>],
 			[t('node.files'), node && <Meter used={node.fd_used} limit={node.fd_total} text={`${number(node.fd_used)} / ${number(node.fd_total)}`} />],
-			[t('node.ports'), (overview.listeners ?? []).map((l) => <span class="port" key={l.protocol + l.ip_address + l.port}>{l.protocol} {l.ip_address}:{l.port}</span>)],
+			[t('node.ports'), (overview.listeners ?? []).map((l) => <span class="port" key={l.protocol + l.ip_address + l.port}>{l.protocol} {address(l)}</span>)],
 		]} />
 	);
 }
