@@ -21,9 +21,8 @@
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/request.h"
 
-enum {
-	OUT_COPIED = 64 << 10
-}; /* bytes of an answer; of a longer one the memory itself is handed on */
+/* Bytes of an answer; of a longer one the memory itself is handed on. */
+enum { OUT_COPIED = 64 << 10 };
 
 void
 reply_header(struct request *r, const char *name, const char *value)
