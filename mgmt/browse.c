@@ -145,7 +145,8 @@ write_answer(struct request_job *job)
 	out_begin(o, '{');
 	if (out_key(o, "messages")) {
 		out_begin(o, '[');
-		for (size_t i = 0; i < a->n; i++)
+		/* as text bytes may be six times as long */
+		for (size_t i = 0; i < a->n && o->n < ANSWER_MAX; i++)
 			write_message(a, &a->seen[i]);
 		out_end(o, ']');
 	}

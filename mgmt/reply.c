@@ -21,6 +21,9 @@
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/request.h"
 
+/* Bytes of an answer; of a longer one the memory itself is handed on. */
+enum { OUT_COPIED = 64 << 10 };
+
 void
 reply_header(struct request *r, const char *name, const char *value)
 {
@@ -241,12 +244,21 @@ reply_refusal(
 	    json_pack("{s:s, s:o}", "error", error, "reason", json_text(span_str(reason))));
 }
 
+static void
+free_text(const void *p, size_t n UNUSED, void *arg UNUSED)
+{
+	free((void *)(uintptr_t)p);
+}
+
 void
-reply_out(struct request *r, const struct json_out *o)
+reply_out(struct request *r, struct json_out *o)
 {
 	struct evbuffer *body = reply_buffer();
 
-	reply_buffer_add(body, o->p, o->n);
+	if (o->n > OUT_COPIED && evbuffer_add_reference(body, o->p, o->n, free_text, NULL) == 0)
+		o->p = NULL;
+	else
+		reply_buffer_add(body, o->p, o->n);
 	reply_bytes(r, 200, "application/json", body);
 	evbuffer_free(body);
 }

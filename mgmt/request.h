@@ -110,7 +110,7 @@ void reply_done(struct request *r, int status);
 /* When the store has got so far; body is taken, NULL: none. */
 void reply_when(struct request *r, struct store_wait wait, int status, json_t *body);
 struct json_out;
-void reply_out(struct request *r, const struct json_out *o); /* 200 with what was written (json_out.h), which is copied */
+void reply_out(struct request *r, struct json_out *o); /* 200 with what was written (json_out.h), whose memory may be taken */
 /* Takes the contents of body, not the buffer. type NULL: without a body. */
 void reply_bytes(struct request *r, int status, const char *type, struct evbuffer *body);
 /* The same for what does not change: whoever calls sets the headers of encoding, caching and policy. */

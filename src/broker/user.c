@@ -421,7 +421,7 @@ users_go_on(struct broker *b)
 {
 	const struct config *cfg = b->cfg;
 	struct user *u, *next;
-	bool others = others_are_there(b);
+	bool others = others_are_there(b), replaced = false;
 
 	if (b->users == NULL)
 		users_begin(b);
@@ -433,10 +433,11 @@ users_go_on(struct broker *b)
 			log_info("the default account '%s' goes: default_user is '%s'", u->name,
 			    cfg->default_user);
 			user_clear(u);
+			replaced = true;
 		}
 	}
 	u = user_find(b, span_str(cfg->default_user));
-	if ((u == NULL && !others) ||
+	if ((u == NULL && (replaced || !others)) ||
 	    (u != NULL && u->is_default &&
 	        (u->loopback_only == cfg->default_user_remote ||
 	            !password_is(&u->password, span_str(cfg->default_password)))))

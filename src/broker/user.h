@@ -88,7 +88,8 @@ void user_unref(struct user **up);
 /* The default accounts that INTERFACES names, from the settings: default_user, or, where the settings have no users, admin
  * and guest, from loopback only; new ones with every right in the vhosts that are there. Nobody else gets any. */
 void users_begin(struct broker *b);
-/* The store had accounts: default ones follow the settings, unless they were changed; new ones are made if there is none. */
+/* The store had accounts: default ones follow the settings, unless they were changed; new ones are made if there is none,
+ * or in place of those that went. */
 void users_go_on(struct broker *b);
 /* Somebody brought accounts: admin and guest, whose passwords everybody knows, go unless they were changed. Does nothing
  * where nobody else is there, or where default_user is set. `who` is for the log. */

@@ -73,6 +73,19 @@ def test_browse(node):
     assert bodies(chan, "q") == [b"\xff\x00", b"x" * 100, b"text"]
 
 
+def test_a_long_answer_is_bounded_as_it_is_written(node):
+    """Control characters take six bytes of JSON each. What does not fit is there with the next offset."""
+    this = node()
+    api, chan = Api(this), this.raw().channel()
+    chan.declare("q", durable=True)
+    body = b"\x01" * (3 << 20)
+    fill(chan, "q", [body] * 4)
+    for offset in (0, 2):
+        text = api.request("GET", Q.format("q") + "browse?max_bytes=4000000&offset=%d" % offset, headers={"Accept-Encoding": "identity"}).content
+        assert text.count(b'"payload_bytes":%d' % len(body)) == 2       # of 18 MiB each
+        assert text.count(b"\\u0001") == 2 * len(body) and text.endswith(b'"ready":4}')
+
+
 def test_browse_what_lies_on_disk(node):
     this = node()
     api, chan = Api(this), this.raw().channel()

@@ -126,6 +126,32 @@ START_TEST(default_user)
 }
 END_TEST
 
+/* Who adds an account and names a default_user afterwards still has an administrator. */
+START_TEST(default_user_comes_later)
+{
+	const struct user_spec other = { .name = SPAN_LIT("shop") };
+	struct world v = { .cfg = { 0 } };
+
+	v.wheel = wheel_new(1000);
+	v.broker = broker_new(&v.cfg, v.wheel, 1000);
+	users_begin(v.broker);
+	ck_assert_ptr_null(user_set(v.broker, &other, NULL));
+	v.cfg.default_user = (char *)"app";
+	v.cfg.default_password = (char *)"pw";
+	users_go_on(v.broker);
+	ck_assert_ptr_null(user_find(v.broker, SPAN_LIT("guest")));
+	ck_assert_ptr_null(user_find(v.broker, SPAN_LIT("admin")));
+	ck_assert_ptr_nonnull(user_find(v.broker, SPAN_LIT("shop")));
+	ck_assert_ptr_nonnull(user_find(v.broker, SPAN_LIT("app")));
+	ck_assert_uint_eq(user_find(v.broker, SPAN_LIT("app"))->tags, TAG_ADMINISTRATOR);
+	user_clear(user_find(v.broker, SPAN_LIT("app")));
+	users_go_on(v.broker); /* somebody took it away, and others are there */
+	ck_assert_ptr_null(user_find(v.broker, SPAN_LIT("app")));
+	broker_free(&v.broker);
+	wheel_free(&v.wheel);
+}
+END_TEST
+
 /* Reconnecting in a loop, right or wrong, must not cost a password hash each time (0.25 ms: 2.5 s here). */
 START_TEST(repeated_logins_are_cheap)
 {
@@ -489,6 +515,7 @@ main(void)
 	tcase_add_test(t, password_changed);
 	tcase_add_test(t, too_long);
 	tcase_add_loop_test(t, default_user, 0, 2);
+	tcase_add_test(t, default_user_comes_later);
 	tcase_add_loop_test(t, repeated_logins_are_cheap, 0, 2);
 	tcase_add_test(t, tags);
 	tcase_add_test(t, bad_names);
