@@ -31,11 +31,13 @@ def dead_pair(chan, **arguments):
 
 def fill(chan, queue, bodies):
     """Persistent messages; True for each that was confirmed, in their order."""
-    chan.call("confirm.select")
+    own = chan.conn.channel()       # its confirms begin with 1
+    own.call("confirm.select")
     bodies = list(bodies)
     for body in bodies:
-        chan.publish("", queue, body, delivery_mode=2)
-    outcome = chan.confirmed(len(bodies))
+        own.publish("", queue, body, delivery_mode=2)
+    outcome = own.confirmed(len(bodies))
+    own.close()
     return [outcome[tag] == "basic.ack" for tag in sorted(outcome)]
 
 

@@ -13,12 +13,14 @@ LETTERS = "hermes/dead-letters/%2F/"
 
 
 def fill(chan, queue, bodies, **props):
-    chan.call("confirm.select")
+    own = chan.conn.channel()       # its confirms begin with 1
+    own.call("confirm.select")
     bodies = list(bodies)
     for body in bodies:
-        chan.publish("", queue, body, delivery_mode=2, **props)
-    outcome = chan.confirmed(len(bodies))
+        own.publish("", queue, body, delivery_mode=2, **props)
+    outcome = own.confirmed(len(bodies))
     assert set(outcome.values()) == {"basic.ack"}
+    own.close()
 
 
 def ended(api, job, state="done"):

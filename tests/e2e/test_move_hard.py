@@ -48,11 +48,13 @@ def chan(broker, api):
 
 
 def fill(chan, queue, bodies, **props):
-    chan.call("confirm.select")
+    own = chan.conn.channel()       # its confirms begin with 1
+    own.call("confirm.select")
     bodies = list(bodies)
     for i, body in enumerate(bodies):
-        chan.publish("", queue, body, delivery_mode=2, **{k: v(i) if callable(v) else v for k, v in props.items()})
-    assert set(chan.confirmed(len(bodies)).values()) == {"basic.ack"}
+        own.publish("", queue, body, delivery_mode=2, **{k: v(i) if callable(v) else v for k, v in props.items()})
+    assert set(own.confirmed(len(bodies)).values()) == {"basic.ack"}
+    own.close()
 
 
 def some(n):
