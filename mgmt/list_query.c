@@ -62,15 +62,15 @@ read_name(struct list_query *q, struct request *r)
 {
 	const char *name = request_query(r, "name"), *regex = request_query(r, "use_regex");
 	bool is_regex = regex != NULL && strcmp(regex, "true") == 0;
+	size_t size;
 	char why[160], *text, *to;
 
 	if (q->page == 0 || name == NULL || *name == '\0')
 		return true;
-	text = to = xmalloc(2 * strlen(name) + 32);
-	to += sprintf(to, "(?i)");
-	if (is_regex) {
-		strcpy(to, name);
-	} else {
+	size = 2 * strlen(name) + 32;
+	text = to = xmalloc(size);
+	to += snprintf(to, size, "(?i)%s", is_regex ? name : "");
+	if (!is_regex) {
 		for (; *name != '\0'; name++) {
 			if (strchr("\\^$.[]|()?*+{}", *name) != NULL)
 				*to++ = '\\';

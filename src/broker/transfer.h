@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Jobs that operators start: messages of a queue moved to another one or to an exchange, and dead letters sent back to where
  * they came from. They go on in slices of broker_run(), at a rate if one was asked for. For each message one record of the
- * store has it in its new queues and gone from the old one: whenever the node is killed, it is in one of the two, once. The
- * job itself does not survive a restart.
+ * store has it in its new queues and gone from the old one: whenever the node is killed, it is in one of the two, once (in
+ * none, if the new one is not durable). The job itself does not survive a restart.
  *
  * The table of jobs is bounded; those that have ended are kept for an hour, or until their place is wanted. */
 #ifndef BROKER_TRANSFER_H

@@ -119,7 +119,8 @@ run_node(void)
 	binary[n] = '\0';
 	for (int up = 0; up < 3 && (end = strrchr(binary, '/')) != NULL; up++)
 		*end = '\0';
-	strcat(binary, "/src/hermes");
+	n = (ssize_t)strlen(binary);
+	(void)snprintf(binary + n, sizeof binary - (size_t)n, "/src/hermes");
 	if (getenv("HERMES_BINARY") != NULL)
 		snprintf(binary, sizeof binary, "%s", getenv("HERMES_BINARY"));
 	snprintf(path, sizeof path, "%s/hermes.yml", folder);
@@ -445,10 +446,27 @@ storm(unsigned count)
 	/* they stay, as clients do */
 }
 
+/* A number of the command line, from 1 to most. */
+static unsigned
+number(const char *text, unsigned long most)
+{
+	char *end;
+	unsigned long n = strtoul(text, &end, 10);
+
+	if (text[0] < '0' || text[0] > '9' || *end != '\0' || n < 1 || n > most) {
+		fprintf(stderr,
+		    "bench_tls: '%s' is no number from 1 to %lu\n"
+		    "usage: bench_tls [CONNECTIONS [MESSAGES-A-SECOND]]\n",
+		    text, most);
+		exit(2);
+	}
+	return (unsigned)n;
+}
+
 int
 main(int argc, char **argv)
 {
-	unsigned count = argc > 1 ? (unsigned)atoi(argv[1]) : 2000;
+	unsigned count = argc > 1 ? number(argv[1], 100000) : 2000;
 	struct rlimit lim;
 	pthread_t thread;
 	uint64_t calm, burst, end;
@@ -456,7 +474,7 @@ main(int argc, char **argv)
 	uint8_t p[4096];
 
 	if (argc > 2)
-		rate = (unsigned)atoi(argv[2]);
+		rate = number(argv[2], 10000000);
 	getrlimit(RLIMIT_NOFILE, &lim);
 	lim.rlim_cur = lim.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &lim);

@@ -188,8 +188,9 @@ def test_warm_shutdown(office):
     wait_for(lambda: office.lines("begin", "s0"), 30, "the first of them")
     assert first.end() == 0, first.log.read_text()
     assert office.lines("end") == office.lines("end", "s0") == ["end s0"]
-    assert office.ready("last") in (5, 6)       # on a busy machine a worker may end before it has acknowledged what it did
+    ready = office.ready("last")
+    assert ready in (5, 6)          # on a busy machine a worker may end before it has acknowledged what it did: then it comes again
     second = office.worker("second", "-c", "5", "-Q", "last")
     assert [answer.get(WAIT + 10, interval=0.02) for answer in answers] == ["s%d" % number for number in range(6)]
     assert second.end() == 0, second.log.read_text()
-    assert sorted(set(office.lines("begin"))) == ["begin s%d" % number for number in range(6)]
+    assert sorted(office.lines("begin")) == ["begin s0"] * (ready - 5) + ["begin s%d" % number for number in range(6)]

@@ -137,7 +137,7 @@ def test_a_short_list_does_not_wait_for_long_ones(many):
             count += 1
         assert all(len(one.result()) == MANY for one in longs)
     print("%d short lists beside eight long ones" % count)
-    assert count > 1
+    assert count > (5 if SLOW == 1 else 1)
 
 
 def test_what_goes_meanwhile_is_left_out(many):

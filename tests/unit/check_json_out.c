@@ -267,7 +267,7 @@ START_TEST(names_that_stand_twice)
 			    to == want ? "{" : ",", name, i);
 	}
 	ck_assert_int_lt(to - want, (int)sizeof want - 1);
-	(void)strcpy(to, "}");
+	(void)snprintf(to, (size_t)(want + sizeof want - to), "}");
 	json_out_init(&o, NULL);
 	out_table(&o, span_of(w.p, w.n));
 	ck_assert_uint_eq(o.n, strlen(want));

@@ -584,16 +584,18 @@ START_TEST(bulk_delete_in_slices)
 	enum { USERS = 3 * BULK_DELETE_MAX };
 	static char text[USERS * 16 + 400], body[USERS * 16];
 	struct asked a = { .fd = dial(), .cap = 1 << 16 };
-	size_t n = (size_t)sprintf(body, "{\"users\":[");
+	size_t n = (size_t)snprintf(body, sizeof body, "{\"users\":[");
 	unsigned turns = 0;
 	int len;
 
 	for (unsigned i = 0; i < USERS; i++) {
 		make_user(i);
-		n +=
-		    (size_t)sprintf(body + n, "%s\"%.*s\"", i > 0 ? "," : "", SPAN_FMT(name_of(i)));
+		n += (size_t)snprintf(body + n, sizeof body - n, "%s\"%.*s\"", i > 0 ? "," : "",
+		    SPAN_FMT(name_of(i)));
+		ck_assert_uint_lt(n, sizeof body);
 	}
-	n += (size_t)sprintf(body + n, "]}");
+	n += (size_t)snprintf(body + n, sizeof body - n, "]}");
+	ck_assert_uint_lt(n, sizeof body);
 	len = snprintf(text, sizeof text,
 	    "POST /api/users/bulk-delete HTTP/1.0\r\n" GUEST
 	    "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
