@@ -402,7 +402,7 @@ const struct cli_command cli_commands[] = {
 	    .help =
 	        "Prints each body and a newline; on a terminal, what it would act upon is shown "
 	        "as \\x1b.\n"
-	        "Exit status 1 if the queue is empty.\n"
+	        "Exit status 1 if the queue is empty or paused.\n"
 	        "  hermes get hello\n"
 	        "  hermes get hello --count 10 --requeue --json\n",
 	    .args_min = 1,

@@ -84,6 +84,38 @@ get_all(struct get *g)
 	return true;
 }
 
+/* basic.get says no more than that there is nothing for us. *held: so many messages are there all the same, at two looks
+ * with another try between them. */
+static bool
+look_again(struct get *g, uint32_t *held)
+{
+	bool empty = true;
+
+	for (int i = 0; i < 2 && empty; i++) {
+		const amqp_queue_declare_ok_t *ok = amqp_queue_declare(
+		    g->conn.amqp, 1, amqp_cstring_bytes(g->queue), 1, 0, 0, 0, amqp_empty_table);
+
+		*held = ok != NULL ? ok->message_count : 0; /* NULL: it is gone by now */
+		if (*held == 0)
+			return true;
+		if (i == 0 && !get_one(g, &empty))
+			return false;
+	}
+	return true;
+}
+
+static int
+say_nothing(const struct cli *c, uint32_t held)
+{
+	if (held == 0)
+		return cli_fail(c, "queue is empty");
+	return cli_fail(c,
+	    "queue is paused and keeps its %" PRIu32
+	    " message%s; 'hermes queue resume' lets them go (not paused: they have expired and "
+	    "wait for room where dead letters go)",
+	    held, held == 1 ? "" : "s");
+}
+
 int
 cmd_get(struct cli *c)
 {
@@ -94,6 +126,7 @@ cmd_get(struct cli *c)
 		.requeue = cli_switch(c, "requeue"),
 		.print = message_print_of(c) };
 	const char *wait = cli_value(c, "wait");
+	uint32_t held = 0;
 	int status;
 	bool fine;
 
@@ -107,9 +140,9 @@ cmd_get(struct cli *c)
 		return cli_misuse(c, "names have at most 255 bytes");
 	if ((status = client_open(&g.conn, c)) != CLI_OK)
 		return status;
-	fine = get_all(&g);
+	fine = get_all(&g) && (g.got > 0 || look_again(&g, &held));
 	client_close(&g.conn);
 	if (fine && g.got == 0)
-		return cli_fail(c, "queue is empty");
+		return say_nothing(c, held);
 	return fine ? CLI_OK : CLI_FAILED;
 }

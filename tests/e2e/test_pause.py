@@ -3,7 +3,7 @@
 import pytest
 
 from api import Api
-from node import wait_for
+from node import hermes, wait_for
 
 PAUSE = "hermes/queues/%2F/{}/pause"
 
@@ -43,6 +43,27 @@ def test_nothing_goes_out(node):
     api("DELETE", PAUSE.format("q"), 204)
     assert [other.deliver().body for _ in range(2)] == [b"m1", b"m2"]
     assert state(api, "q") == "running"
+
+
+def test_get_says_that_a_queue_is_paused(node):
+    this = node()
+    api = Api(this)
+    chan = this.raw().channel()
+    chan.declare("q")
+    api("PUT", PAUSE.format("q"), 204)
+
+    def get(*more, status=1):
+        done = hermes("get", "q", "--amqp", "amqp://127.0.0.1:%d" % this.port, *more)
+        assert done.returncode == status, done.stderr
+        return done.stdout or done.stderr
+
+    assert get() == "hermes get: queue is empty\n"
+    chan.publish("", "q", "m")
+    chan.wait_count("q", 1)
+    for said in get(), get("--requeue", "--count", "3"):
+        assert said.startswith("hermes get: queue is paused and keeps its 1 message; 'hermes queue resume' lets them go"), said
+    api("DELETE", PAUSE.format("q"), 204)
+    assert get(status=0) == "m\n"
 
 
 @pytest.mark.parametrize("how", ["stop", "kill"])
