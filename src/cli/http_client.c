@@ -294,6 +294,19 @@ in_words(const char *reason)
 	return reason;
 }
 
+/* The password of the account that is to be made or changed is easily taken for that of who does it. */
+static void
+explain_login(const struct talk *k, const char *user, const char *reason)
+{
+	const bool is_user = strcmp(cli_command_name(k->cli), "user") == 0;
+
+	(void)cli_fail(k->cli,
+	    "the node refused user '%s', as whom this command logs in: %s; see --user and "
+	    "--password-file (HERMES_USER, HERMES_PASSWORD)%s",
+	    user, *reason != '\0' ? reason : "not authorized",
+	    is_user ? "; the password of the account that it is about is --new-password" : "");
+}
+
 /* The node refused. What it says may hold names, which may hold anything. */
 static void
 explain_refusal(const struct talk *k)
@@ -309,9 +322,7 @@ explain_refusal(const struct talk *k)
 		(void)cli_fail(k->cli, "user '%s' may not do this%s%s", user,
 		    *reason != '\0' ? ": " : "", reason);
 	else if (k->status == 401)
-		(void)cli_fail(k->cli,
-		    "the node refused user '%s': %s; see --user and --password-file", user,
-		    *reason != '\0' ? reason : "not authorized");
+		explain_login(k, user, reason);
 	else if (k->status == 404 && call->what != NULL && !is_telling(reason) && makes)
 		(void)cli_fail(k->cli, "%s: something that it needs is not there", call->what);
 	else if (k->status == 404 && call->what != NULL && !is_telling(reason))

@@ -59,6 +59,19 @@ def test_passwords_that_are_none(account, words, tmp_path):
         assert done.returncode == status and said in done.stderr, done.stderr
 
 
+@pytest.mark.parametrize("words", [["add", "new", "--password", "x"], ["passwd", "guest", "--password", "x"],
+                                   ["add", "new", "--new-password", "x", "--user", "nobody"]], ids=" ".join)
+def test_the_caller_is_not_taken_for_the_new_account(account, words):
+    said = hermes("user", *words, env=account)
+    who = words[words.index("--user") + 1] if "--user" in words else "guest"
+    assert said.returncode == 1
+    assert "refused user '%s', as whom this command logs in" % who in said.stderr, said.stderr
+    for name in ("--user", "--password-file", "HERMES_USER", "HERMES_PASSWORD", "about is --new-password"):
+        assert name in said.stderr, said.stderr
+    said = hermes("list", "users", "--password", "x", env=account).stderr
+    assert "as whom this command logs in" in said and "--new-password" not in said
+
+
 def test_a_terminal_is_asked_once_for_several_requests(broker, account):
     status, said = at_terminal(broker, ["user", "set", "ops", "--tags", "administrator,own", "--max-channels", "100",
                                         "--user", "ops"], [(b"Password of 'ops': ", "se cret ü\n".encode())], account)
