@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -36,7 +37,9 @@ enum {
 	FLUSH_MS = 1000,
 	CLOSE_MS = 2000,
 	DIRECT_MS = 1000,
-	LIMIT_WINDOW_MS = 10 * 1000
+	LIMIT_WINDOW_MS = 10 * 1000,
+	LEVEL_LEN = 3, /* "<6>" */
+	LINE_MAX_HERE = LOG_LINE_MAX + LEVEL_LEN
 };
 
 struct log {
@@ -57,9 +60,10 @@ struct log {
 	enum log_format format;
 	char *file; /* owned; NULL: standard error */
 	atomic_int fd;
-	bool nonblocking; /* write returns EAGAIN, or is a plain file: needs no care */
-	char *batch;      /* owned */
-	bool torn;        /* the last write ended within a line */
+	bool nonblocking;     /* write returns EAGAIN, or is a plain file: needs no care */
+	atomic_bool journald; /* who reads fd takes the level from the beginning of a line */
+	char *batch;          /* owned */
+	bool torn;            /* the last write ended within a line */
 };
 
 static struct log the_log = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = STDERR_FILENO };
@@ -83,12 +87,26 @@ open_target(const char *file)
 	return fd >= 0 ? fd : -errno;
 }
 
+/* systemd names the socket that it has connected to its journal: JOURNAL_STREAM is "DEVICE:INODE". */
+static bool
+is_journald(int fd)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	unsigned long long device, inode;
+	char end;
+	struct stat st;
+
+	return stream != NULL && sscanf(stream, "%llu:%llu%c", &device, &inode, &end) == 2 &&
+	       fstat(fd, &st) == 0 && st.st_dev == device && st.st_ino == inode;
+}
+
 static void
 set_target(struct log *l, int fd)
 {
 	int old = atomic_exchange(&l->fd, fd);
 	struct stat st;
 
+	atomic_store(&l->journald, is_journald(fd));
 	l->nonblocking = fd != STDERR_FILENO || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode));
 	if (old != STDERR_FILENO && old != fd)
 		(void)close(old);
@@ -182,18 +200,38 @@ ring_take(struct log *l)
 	return n;
 }
 
-static size_t own_line(char out[LOG_LINE_MAX], const struct log *l, enum log_level level,
+/* As log_format_line; for systemd's journal the level stands before it, too (sd-daemon(3)). */
+static size_t
+make_line(char out[LINE_MAX_HERE], const struct log *l, enum log_level level,
+    const struct log_who *who, const char *fmt, va_list ap)
+{
+	static const char *const levels[] = {
+		[LOG_ERROR] = "<3>",
+		[LOG_WARNING] = "<4>",
+		[LOG_INFO] = "<6>",
+		[LOG_DEBUG] = "<7>",
+	};
+	size_t n = 0;
+
+	if (atomic_load_explicit(&l->journald, memory_order_relaxed)) {
+		memcpy(out, levels[level], LEVEL_LEN);
+		n = LEVEL_LEN;
+	}
+	return n + log_format_line(out + n, l->format, level, who, fmt, ap);
+}
+
+static size_t own_line(char out[LINE_MAX_HERE], const struct log *l, enum log_level level,
     const char *fmt, ...) PRINTF(4, 5);
 
 /* A line about the log itself. */
 static size_t
-own_line(char out[LOG_LINE_MAX], const struct log *l, enum log_level level, const char *fmt, ...)
+own_line(char out[LINE_MAX_HERE], const struct log *l, enum log_level level, const char *fmt, ...)
 {
 	va_list ap;
 	size_t n;
 
 	va_start(ap, fmt);
-	n = log_format_line(out, l->format, level, NULL, fmt, ap);
+	n = make_line(out, l, level, NULL, fmt, ap);
 	va_end(ap);
 	return n;
 }
@@ -215,7 +253,7 @@ lose(struct log *l, size_t lines, uint64_t after)
 static void
 do_reopen(struct log *l)
 {
-	char line[LOG_LINE_MAX];
+	char line[LINE_MAX_HERE];
 	int fd = open_target(l->file);
 	size_t n;
 
@@ -260,7 +298,7 @@ write_batch(struct log *l)
 static bool
 report_lost(struct log *l)
 {
-	char line[LOG_LINE_MAX];
+	char line[LINE_MAX_HERE];
 	uint64_t lost = l->lost;
 	size_t n, done;
 	bool ok;
@@ -499,14 +537,14 @@ log_line(enum log_level level, const struct log_who *who, const char *fmt, ...)
 {
 	struct log *l = &the_log;
 	int saved_errno = errno;
-	char line[LOG_LINE_MAX];
+	char line[LINE_MAX_HERE];
 	va_list ap;
 	size_t n;
 
 	if (!log_enabled(level))
 		return;
 	va_start(ap, fmt);
-	n = log_format_line(line, l->format, level, who, fmt, ap);
+	n = make_line(line, l, level, who, fmt, ap);
 	va_end(ap);
 	if (!atomic_load(&running)) {
 		write_directly(line, n);

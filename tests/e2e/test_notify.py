@@ -1,6 +1,7 @@
 """What the node tells a service manager (sd_notify): a socket of the test's own stands in for systemd's."""
 # SPDX-License-Identifier: Apache-2.0
 import os
+import re
 import select
 import signal
 import socket
@@ -125,3 +126,36 @@ def test_a_socket_that_is_not_there(node, name):
     """Whoever starts the node may say what he likes: it starts."""
     this = node(env={"NOTIFY_SOCKET": name, "WATCHDOG_USEC": "rubbish"})
     assert this.overview()["hermes"]["healthy"]
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_levels_for_the_journal_of_systemd(node, tmp_path, form):
+    """Before each line, where standard error is what JOURNAL_STREAM names, and nowhere else."""
+    this = node(start=False, settings="log: {level: debug, format: %s}\n" % form)
+    this.log_file.touch()
+    stat = this.log_file.stat()
+    this.env["JOURNAL_STREAM"] = "%d:%d" % (stat.st_dev, stat.st_ino)
+    this.start()
+    with socket.create_connection(("127.0.0.1", this.port), timeout=10 * SLOW) as stranger:
+        stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        this.await_log("warning")
+    levels = {"error": "<3>", "warning": "<4>", "info": "<6>", "debug": "<7>"}
+    lines = [line for line in this.log.splitlines(True) if line.endswith("\n")]
+    found = [re.match(r'(<.>)(?:\{"time":"\S+?","level":"(\w+)"|\S+ (\w+) )', line) for line in lines]
+    assert all(found), lines
+    assert all(levels[one[2] or one[3]] == one[1] for one in found), lines
+    assert {one[1] for one in found} >= {"<4>", "<6>", "<7>"}
+    # a file of its own
+    this.stop()
+    this.config.write_text("log: {file: %s/hermes.log}\n" % tmp_path)
+    this.start(ready=False)
+    file = tmp_path / "hermes.log"
+    wait_for(lambda: file.exists() and "agent is ready" in file.read_text(), 20)
+    assert file.read_text().startswith("20")
+    # standard error is something else
+    this.stop()
+    this.config.write_text("")
+    this.env["JOURNAL_STREAM"] = "%d:1" % stat.st_dev
+    before = len(this.log)
+    this.start()
+    assert this.log[before:].startswith("20")
