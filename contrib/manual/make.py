@@ -94,6 +94,7 @@ lists too (vhosts, users, policies, exchanges, queues, bindings), with comments.
 `${VAR}` comes from the environment, `${VAR:-x}` has a default. An unknown key stops the start and names the nearest one;
 `hermes server --check -c FILE` says all that is wrong in a file and starts nothing. SIGHUP (`systemctl reload hermes`) reads the
 file again: the lists and the keys marked below hold at once, of others the log says that they wait for the next start.
+`hermes help KEY` explains one on the terminal, `hermes help tls` a section, `hermes help settings` all.
 """ + MADE % "src/base/config.c" + "\n".join(rows) + "\n"
 
 

@@ -703,8 +703,11 @@ const struct cli_command cli_commands[] = {
 	    .args_max = 1 },
 	{ .name = "help",
 	    .run = cmd_help,
-	    .usage = "[COMMAND]",
-	    .text = "explain a command",
+	    .usage = "[COMMAND|KEY]",
+	    .text = "explain a command, or a key of the settings",
+	    .help = "'hermes help settings' shows all keys, 'hermes help tls' those of a section.\n"
+	            "  hermes help publish\n"
+	            "  hermes help store.sync\n",
 	    .args_max = 2 },
 	{ .name = "version",
 	    .run = cmd_version,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * hermes completion bash: a script for the shell, made from the table of commands: what a command may be followed by,
- * its options, and what stands behind each of them. */
+ * its options, and what stands behind each of them; behind help the keys of the settings, too. */
 #include <stdio.h>
 #include <string.h>
 
+#include "base/config.h"
 #include "cli/cli_options.h"
 #include "cli/list_kinds.h"
 
@@ -34,13 +35,32 @@ put_commands(void)
 			printf("%s%s", k == cli_commands ? "" : " ", k->name);
 }
 
+/* The keys of the settings, behind "help", and their sections. */
+static void
+put_settings(void)
+{
+	const char *path = "";
+	size_t n = 0;
+
+	printf(" settings");
+	for (size_t i = 0; i < cfg_key_count; i++) {
+		if (strncmp(path, cfg_keys[i].path, n + 1) != 0 || n == 0) {
+			n = strcspn(cfg_keys[i].path, ".");
+			printf(" %.*s", (int)n, cfg_keys[i].path);
+		}
+		path = cfg_keys[i].path;
+		printf(" %s", path);
+	}
+}
+
 /* What comes behind a command before its options. */
 static void
 put_words(const struct cli_command *k)
 {
-	if (strcmp(k->name, "help") == 0)
+	if (strcmp(k->name, "help") == 0) {
 		put_commands();
-	else if (strcmp(k->name, "list") == 0)
+		put_settings();
+	} else if (strcmp(k->name, "list") == 0)
 		put_kinds();
 	else
 		put_verbs(k->usage);

@@ -41,6 +41,7 @@ def commands():
     (["user", "p"], ["passwd"]),
     (["declare", "e"], ["exchange"]),
     (["help", "che"], ["check-data"]),
+    (["help", "tls.ver"], ["tls.verify"]),
     (["publish", "--hea"], ["--header"]),
     (["publish", "--file", ""], ["a file.json"]),
     (["import", "a"], ["a file.json"]),
@@ -58,6 +59,44 @@ def test_nothing_is_left_out(offered):
     for name in commands():
         options = re.findall(r"^  (?:-\w, |    )(--[a-z-]+)", hermes("help", name).stdout, re.M)
         assert options and set(options) <= set(offered("hermes", name, "--")), name
+
+
+def test_every_setting_is_explained_and_offered(offered):
+    """As the program has them; behind help, one by one and in their sections."""
+    shown = re.findall(r"^([a-z_]+\.[a-z_]+) +(.*)$", hermes("server", "--check").stdout, re.M)
+    keys = [key for key, _ in shown]
+    assert len(keys) > 50
+    assert set(keys) | {key.split(".")[0] for key in keys} | {"settings"} == set(offered("hermes", "help", "")) - set(commands())
+    assert re.findall(r"^(\S+) ", hermes("help", "settings").stdout, re.M) == keys
+    for section in {key.split(".")[0] for key in keys}:
+        assert re.findall(r"^(\S+)", hermes("help", section).stdout, re.M) == \
+            [key for key in keys if key.startswith(section + ".")]
+
+
+@pytest.mark.parametrize("key, value, default, sighup", [
+    ("tls.verify", "none, optional, required", "none", "at once"),
+    ("tls.certificate", "a file, or a list of them", None, "at the next start"),
+    ("proxy.trusted", "a network, or a list of them", None, "at the next start"),
+    ("node.listen", "an address, or a list of them", "::", "at the next start"),
+    ("limits.handshake", "a time (such as 500ms, 10s, 5m, 1h)", "10s", "at the next start"),
+    ("tcp.nodelay", "true, false", "true", "at the next start"),
+])
+def test_help_of_a_setting(key, value, default, sighup):
+    said = hermes("help", key)
+    assert said.returncode == 0 and said.stdout.startswith(key + ": a key of hermes.yml\n\n")
+    rows = re.findall(r"^  (\S+) +(.*)$", said.stdout, re.M)
+    assert rows == [("value", value)] + ([("default", default)] if default else []) + \
+        [("SIGHUP", "a change takes effect " + sighup)]
+
+
+@pytest.mark.parametrize("word, said", [
+    ("store.snc", "hermes help: there is no setting 'store.snc'; nearest: 'store.sync'\n"),
+    ("x.y", "hermes help: there is no setting 'x.y'; 'hermes help settings' shows all\n"),
+    ("stor", "hermes: unknown command 'stor'; 'hermes help' shows all\n"),
+])
+def test_help_of_what_is_not_there(word, said):
+    done = hermes("help", word)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
 
 
 def test_another_shell():
