@@ -90,6 +90,7 @@ def test_what_a_confirm_waits_for(node, sync, queue_sync):
     chan.call("confirm.select")
     strace = Strace(this, CALLS)
     markers = [b"marker-%05d-" % n for n in range(40)]
+    began = time.monotonic()
     try:
         for n, marker in enumerate(markers):
             chan.publish("", "q", marker, delivery_mode=2)
@@ -97,6 +98,7 @@ def test_what_a_confirm_waits_for(node, sync, queue_sync):
             if n % 10 == 0:
                 time.sleep(0.06)
     finally:
+        took = time.monotonic() - began
         events = strace.stop()
     strict = (queue_sync or sync) == "always"
     for marker in markers:
@@ -108,7 +110,8 @@ def test_what_a_confirm_waits_for(node, sync, queue_sync):
             assert synced and synced[-1] > wrote[0], "%s: confirmed without a sync: %s" % (marker, names)
     if not strict:
         syncs = sum(kind == "begin" and name in SYNCS for kind, name, _ in events)
-        assert syncs < len(markers) / 2, "%d syncs" % syncs
+        # a busy machine takes longer than 50 ms for some of them
+        assert syncs < max(len(markers) / 2, took / 0.05 + 5), "%d syncs in %.3f s" % (syncs, took)
 
 
 def test_an_answer_waits_for_the_sync(node):
@@ -420,12 +423,16 @@ class Filler(threading.Thread):
 
     def await_blocked(self, seconds=1):
         """It was told, and is. (What a spill frees may have let it go on once, and what a quiet node gives up.)"""
-        wait_for(lambda: self.error or len(self.blocked) % 2 == 1 and self.is_stuck(seconds), 60, "connection.blocked")
+        def told():
+            count = len(self.blocked)
+            return self.error or (count if count % 2 == 1 and self.is_stuck(seconds) else None)
+
+        count = wait_for(told, 60, "connection.blocked")
         assert self.error is None, repr(self.error)
-        names = [name for name, _ in self.blocked]
+        names = [name for name, _ in self.blocked[:count]]
         assert names == (["connection.blocked", "connection.unblocked"] * len(names))[:len(names)]
         assert all("disk" in reason or "journal" in reason for name, reason in self.blocked[::2]), self.blocked
-        return len(self.blocked)
+        return count
 
     def await_unblocked(self, told):
         wait_for(lambda: self.error or len(self.blocked) > told, 30, "connection.unblocked")
@@ -530,22 +537,23 @@ def test_changes_over_http_on_a_full_disk(node, small_disk):
     with open(small_disk / "ballast", "wb") as ballast, contextlib.suppress(OSError):
         while True:
             ballast.write(b"x" * 65536)
-    done = 0
-    with pytest.raises(requests.Timeout):
-        while done < 1000:
-            assert put("p%d" % done, timeout=1 * SLOW) == 201
-            done += 1
-    this.await_log("disk alarm: there is no space to write")
-    said = requests.get(this.http_url + "/api/health/checks/alarms", auth=("guest", "guest"), timeout=5 * SLOW)
+    full = "disk alarm: there is no space to write"
+    done, names = set(), iter("p%d" % i for i in range(1000))
+    while full not in this.log:
+        name = next(names)
+        with contextlib.suppress(requests.Timeout):
+            assert put(name, timeout=1 * SLOW) == 201
+            done.add(name)
+    said = requests.get(this.http_url + "/api/health/checks/alarms", auth=("guest", "guest"), timeout=20 * SLOW)
     assert said.status_code == 503 and "no space to write" in said.text
     os.unlink(small_disk / "ballast")
     assert put("late", timeout=20 * SLOW) == 201
     this.await_log("disk alarm is over")
-    assert requests.get(this.http_url + "/healthz", timeout=5 * SLOW).status_code == 200
+    assert requests.get(this.http_url + "/healthz", timeout=20 * SLOW).status_code == 200
     this.kill()
     this.start()
     left = requests.get(this.http_url + "/api/global-parameters?columns=name", auth=("guest", "guest"), timeout=20 * SLOW).json()
-    assert {"late"} | {"p%d" % i for i in range(done)} <= {row["name"] for row in left}
+    assert {"late"} | done <= {row["name"] for row in left}
 
 
 def test_a_start_on_a_full_disk(node, small_disk):
@@ -561,7 +569,7 @@ def test_a_start_on_a_full_disk(node, small_disk):
             ballast.flush()
     this.start(ready=False)
     try:
-        this.await_ready(timeout=5)
+        this.await_ready(timeout=30)
     except AssertionError:
         # a clear refusal is an answer, too
         assert not this.running()
@@ -595,7 +603,8 @@ def test_memory_and_disk(node, small_disk):
     reader.call("queue.purge", queue="flood", timeout=20 * SLOW)
     this.await_log("memory alarm is over", 30)
     time.sleep(1.5)
-    assert len(filler.blocked) == told
+    # unless the disk has had some room by itself meanwhile
+    assert len(filler.blocked) == told or len(filler.blocked) // 2 <= this.log.count("disk alarm is over")
     reader.call("queue.purge", queue="q", timeout=20 * SLOW)
     filler.await_unblocked(told)
     filler.stop()

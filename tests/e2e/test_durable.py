@@ -616,8 +616,7 @@ def test_a_flipped_bit_in_a_segment(node):
     chan.declare("q", durable=True)
     total = 20000
     fill(chan, "q", (long_body(n) for n in range(total)))
-    wait_for(lambda: list((this.data / "segments").glob("*")), 10, "segments")
-    time.sleep(0.5)
+    wait_for(lambda: any(long_body(1000) in path.read_bytes() for path in (this.data / "segments").glob("*")), 10, "segments")
     again(this, "stop")
     this.kill()
     name = flip(this.data / "segments", long_body(1000))

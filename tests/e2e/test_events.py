@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
 import re
+import time
 
 import pika
 import pytest
@@ -237,11 +238,13 @@ def test_lines_of_a_flood(node):
     this = node()
     conn = this.pika()
     chan = conn.channel()
+    began = time.monotonic()
     for i in range(500):
         chan.queue_declare("q%d" % i)
     wait_for(lambda: "queue.created: 'q199'" in this.log)
     conn.close()
-    assert 150 <= this.log.count("queue.created") <= 201
+    spans = 1 + int((time.monotonic() - began) / 10)        # each of 10 s has its own
+    assert 150 <= this.log.count("queue.created") <= 201 * spans
 
 
 def counters(api):

@@ -70,11 +70,7 @@ def test_without_a_login(node):
     for path in ("/healthz", "/readyz"):
         answer = requests.get(this.http_url + path)
         assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
-    conn = this.raw()
-    chan = conn.channel()
-    chan.declare("q")
-    for _ in range(9):
-        chan.publish("", "q", b"x" * 1000000)
+    conn = this.fill_memory()
     answer = wait_for(lambda: [a for a in [requests.get(this.http_url + "/healthz")] if a.status_code == 503])[0]
     assert answer.json() == {"status": "failed"}
     assert requests.get(this.http_url + "/readyz").status_code == 200       # consumers are to drain it

@@ -240,11 +240,7 @@ def test_what_queues_give_up(node):
 def test_alarms(node):
     this = node("log: {format: json}\nmemory: {limit: 8MiB, spill: 0%}\n")
     said = Said(this)
-    conn = this.raw()
-    chan = conn.channel()
-    chan.declare("q")
-    for _ in range(9):
-        chan.publish("", "q", b"x" * 1000000)
+    conn = this.fill_memory()
     rows = wait_for(lambda: said.rows("^memory alarm: .*(publishers are held back|over the hard limit)"))
     assert rows[0]["level"] == "warning"
     Api(this)("DELETE", "queues/%2F/q/contents", 204)

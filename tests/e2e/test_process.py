@@ -651,11 +651,7 @@ def test_status_of_a_node_that_is_not_well(node):
     this = node("memory: {limit: 8MiB, spill: 0%}\n")
     url = "http://guest:guest@127.0.0.1:%d/" % this.management_port
     assert hermes("status", "--url", url).returncode == 0
-    conn = this.raw()
-    ch = conn.channel()
-    ch.declare("q")
-    for _ in range(9):
-        ch.publish("", "q", b"x" * 1000000)
+    conn = this.fill_memory()
 
     def unwell():
         done = hermes("status", "--url", url)

@@ -252,6 +252,19 @@ class Node:
             blocked_connection_timeout=10 * SLOW, stack_timeout=10 * SLOW,
             credentials=pika.PlainCredentials(user, password), **kw))
 
+    def fill_memory(self, queue="q"):
+        """Publish into a new queue what is more than 8 MiB, and return the connection, which is then held back.
+
+        In pieces so small that a memory alarm at 8 MiB stays: what a connection has read of a message counts as well,
+        and large ones in the making set it and clear it again.
+        """
+        conn = self.raw()
+        chan = conn.channel()
+        chan.declare(queue)
+        for _ in range(140):
+            chan.publish("", queue, b"x" * 65536)
+        return conn
+
     def http(self, path, method="GET", body=None, user="guest", password="guest"):
         """What the HTTP API answers, from JSON; None where there is no body."""
         import base64
