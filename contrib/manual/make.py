@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the chapters of the manual that are lists, out of the tables in the sources.
+"""Makes the chapters of the manual that are lists, and the commands of the man page, out of the tables in the sources.
 
     contrib/manual/make.py [--write] [PROGRAM]
 
@@ -122,19 +122,87 @@ are; the README says more of watching messages, moving them, charts and batches.
 """ + MADE % "mgmt/routes.def" + "\n| | who | |\n|---|---|---|\n" + "\n".join(rows) + "\n"
 
 
-def commands(program):
-    def ask(*args):
-        return subprocess.run([program, "help", *args], capture_output=True, text=True, check=True).stdout
+def ask(program, *args):
+    return subprocess.run([program, "help", *args], capture_output=True, text=True, check=True).stdout
 
-    names = re.findall(r"^  ([a-z-]+) +\S", ask(), re.M)
+
+def command_names(program):
+    return re.findall(r"^  ([a-z-]+) +\S", ask(program), re.M)
+
+
+def commands(program):
     text = """# Commands
 
 `hermes COMMAND [OPTIONS]`. Exit status: 0 done, 1 failed, 2 wrong usage or settings. Client commands talk to the node on this
 machine unless `--url` (HTTP) or `--amqp`, or `HERMES_URL` and `HERMES_AMQP`, name another.
 """ + MADE % "hermes help"
-    for name in names:
-        text += "\n## hermes %s\n\n```\n%s\n```\n" % (name, ask(name).rstrip())
+    for name in command_names(program):
+        text += "\n## hermes %s\n\n```\n%s\n```\n" % (name, ask(program, name).rstrip())
     return text
+
+
+# Which node, and who: of many commands, told once in the man page.
+COMMON = ("--amqp", "--url", "--user", "--password", "--password-file", "--ca-file", "--cert-file", "--key-file")
+
+
+def roff(text):
+    text = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq")
+    return "\\&" + text if text[:1] == "." else text
+
+
+def options_of(text):
+    """(how it is written, what it does) for each option of a command's help."""
+    found = []
+    for line in text.splitlines():
+        head = re.match(r"  (-\w, |    )(--[a-z-]+)((?: [^ ]+)?)(?: {2,}| |$)(.*)", line)
+        if head:
+            short, name, value, told = head.groups()
+            found.append([short.strip() + " " * bool(short.strip()) + name + value, [told] if told else []])
+        elif line.startswith(" " * 10):
+            found[-1][1].append(line.strip())
+    return [(head, " ".join(told)) for head, told in found]
+
+
+def roff_options(options):
+    for head, told in options:
+        yield from (".TP", "\\fB%s\\fR" % roff(head), roff(told))
+
+
+def is_common(option):
+    return re.search(r"--[a-z-]+", option[0]).group() in COMMON + ("--help",)
+
+
+def roff_command(name, text):
+    """A command's help: its summary, its usage, what it says, examples, options."""
+    said, _, options = text.partition("\noptions:\n")
+    summary, usage, said = re.match(r"hermes [a-z-]+: (.*)\n\nusage: (.*)\n\n?((?:.*\n)*)", said + "\n").groups()
+    yield from (".SS hermes " + roff(name), roff(summary[:1].upper() + summary[1:]) + ".", ".PP", ".nf",
+                "\\fB%s\\fR" % roff(usage), ".fi", ".PP")
+    shown = False
+    for line in said.rstrip().splitlines():
+        if line.startswith("  ") != shown:
+            shown = not shown
+            yield from (".PP", ".RS", ".nf") if shown else (".fi", ".RE", ".PP")
+        yield roff(line.strip())
+    if shown:
+        yield from (".fi", ".RE")
+    yield from roff_options(o for o in options_of(options) if not is_common(o))
+
+
+def man_page(program):
+    """The page as it stands, with its commands made anew."""
+    page = (TOP / "man/hermes.1").read_text()
+    first, last = ".\\\" Made by contrib/manual/make.py out of hermes help, from here\n", ".\\\" to here\n"
+    start, end = page.index(first) + len(first), page.index(last)
+    lines, common = [], {}
+    for name in command_names(program):
+        text = ask(program, name)
+        lines += roff_command(name, text)
+        common.update((o[0], o[1]) for o in options_of(text.partition("\noptions:\n")[2]) if is_common(o))
+    lines += [".SS Options of the commands that talk to a node",
+              "They stand above what the address says."]
+    lines += roff_options(o for o in common.items() if "--help" not in o[0])
+    return page[:start] + "\n".join(lines) + "\n" + page[end:]
 
 
 def rabbitmqctl(_):
@@ -153,7 +221,8 @@ works with a Hermes node, too.
 """ + MADE % "src/cli/other_names.c" + "\n| RabbitMQ | here |\n|---|---|\n" + "\n".join(rows) + "\n"
 
 
-CHAPTERS = {"settings.md": settings, "http-api.md": http_api, "commands.md": commands, "rabbitmqctl.md": rabbitmqctl}
+CHAPTERS = {"settings.md": settings, "http-api.md": http_api, "commands.md": commands, "rabbitmqctl.md": rabbitmqctl,
+            "../../man/hermes.1": man_page}
 
 
 def main(args):

@@ -90,13 +90,13 @@ def test_option_is_in_the_manual(option):
 def test_manual_says_which_options_repeat():
     """And has words that are to be typed as they are typed."""
     table = re.findall(r'\{ \.name = "([a-z-]+)",((?: \.[^}]*?)?) \}', source("src/cli/commands.c"))
-    texts = dict(re.findall(r"^\.B (?:-\w, )?--([a-z-]+).*\n((?:[^.\n].*\n)+)", MANUAL, re.M))
+    texts = dict(re.findall(r"^\\fB(?:-\w, )?--([a-z-]+).*\n((?:[^.\n].*\n)+)", MANUAL, re.M))
     repeated = [name for name, row in table if ".repeats = true" in row]
     # --key may be given to consume several times, to other commands once
     assert sorted(repeated) == ["argument", "header", "key", "listen", "property", "set"]
     for name in set(repeated) - {"key"}:
         assert "may be given more than once" in texts[name].replace("\n", " "), name
-    assert texts["log-level"] == "error, warning, info or debug.\n"
+    assert texts["log-level"] == "error, warning, info or debug\n"
     assert texts["property"].startswith("content_type, ")
 
 
