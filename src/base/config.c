@@ -83,7 +83,7 @@ const struct cfg_key cfg_keys[] = {
 	    .flags = CFG_RELOAD,
 	    .text =
 	        "How long a client may resume a session, which spares both the costly half of a "
-	        "handshake; 0: never." },
+	        "handshake; 0: never. A new key seals them as often; the one before still opens." },
 	{ CFG("tls.handshakes", tls_handshakes), NUMBER, .def = "4096", .min = 16, .max = 1000000,
 	    .flags = CFG_RELOAD,
 	    .text =

@@ -73,6 +73,7 @@ struct gate {
 	const struct config *cfg;
 	struct workers *workers, *readers;
 	struct tls_set *set;        /* counted: in force; NULL: none */
+	struct wheel_node next_key; /* of its tickets */
 	struct tls_options options; /* for the job */
 	struct tls_set *fresh;      /* counted: what it read */
 	char error[TLS_ERROR];
@@ -476,6 +477,26 @@ say_expiry(const struct tls_set *set)
 		    "the certificate in %s expires in %" PRId64 " hours", file, (at - now) / 3600);
 }
 
+static void
+await_key(struct gate *g)
+{
+	uint64_t key_ms = tls_set_key_ms(g->set);
+
+	wheel_disarm(g->loop->wheel, &g->next_key);
+	if (key_ms != 0)
+		wheel_arm(g->loop->wheel, &g->next_key, g->loop->now_ms + key_ms);
+}
+
+static void
+on_next_key(struct wheel_node *w, UNUSED uint64_t now_ms)
+{
+	struct gate *g = container_of(w, struct gate, next_key);
+
+	tls_set_next_key(g->set);
+	log_debug("TLS has a new key for session tickets");
+	await_key(g);
+}
+
 bool
 gate_load(struct gate *g, char err[TLS_ERROR])
 {
@@ -486,6 +507,7 @@ gate_load(struct gate *g, char err[TLS_ERROR])
 	if (g->set == NULL)
 		return false;
 	say_expiry(g->set);
+	await_key(g);
 	return true;
 }
 
@@ -513,6 +535,7 @@ loaded(struct worker_job *job)
 		g->fresh = NULL;
 		log_info("certificates were read again");
 		say_expiry(g->set);
+		await_key(g);
 	}
 	if (g->again && !g->stopped)
 		gate_reload(g);
@@ -544,6 +567,7 @@ gate_new(struct loop *l, const struct config *cfg, struct workers *workers, stru
 	g->cfg = cfg;
 	g->workers = workers;
 	g->readers = readers;
+	g->next_key.fire = on_next_key;
 	TAILQ_INIT(&g->entries);
 	for (uint32_t i = 0; i < cfg->proxy_trusted.count; i++)
 		g->trusted_count +=
@@ -575,6 +599,7 @@ gate_stop(struct gate *g)
 	struct entry *e, *next;
 
 	g->stopped = true;
+	wheel_disarm(g->loop->wheel, &g->next_key);
 	for (e = TAILQ_FIRST(&g->entries); e != NULL; e = next) {
 		next = TAILQ_NEXT(e, link);
 		end(e);

@@ -44,6 +44,11 @@ struct tls_set *tls_set_ref(struct tls_set *set);
 void tls_set_unref(struct tls_set **setp);
 /* When the first of its certificates expires, in seconds since 1970; *file is whose. */
 int64_t tls_set_expiry(const struct tls_set *set, const char **file);
+/* How long a key of tickets is to be the current one: as long as a ticket is good, so that the one before opens all that are.
+ * 0: there are no tickets. */
+uint64_t tls_set_key_ms(const struct tls_set *set);
+/* Changes it; tickets of the one before are still taken, older ones are not. */
+void tls_set_next_key(struct tls_set *set);
 
 /* ---- a session ---- */
 

@@ -8,6 +8,7 @@
 #include "base/config.h"
 #include "net/tls.h"
 #include "net/tls_names.h"
+#include "net/tls_tickets.h"
 
 struct tls_certificate {
 	SSL_CTX *ctx;		/* owned */
@@ -21,6 +22,8 @@ struct tls_set {
 	uint32_t count; /* at least 1; the first is for clients that name no other */
 	struct tls_certificate certificate[CONFIG_LISTEN_MAX];
 	uint32_t login_from, login_san, login_san_index;
+	struct tls_tickets *tickets; /* owned; of all certificates. NULL: there are none */
+	uint64_t tickets_s;	     /* as in the options */
 };
 
 /* tls_peer.c: what the handshake has shown; fills *out, whose texts are the caller's. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Certificates in force: files are read into contexts of OpenSSL, one for each certificate, all alike but for it.
  *
- * Sessions are resumed by tickets only, so that the node keeps nothing of a client that is gone. Their keys are those of
- * the first context, made anew with each set: whoever a new `ca` would turn away does not come in by an old ticket. */
+ * Sessions are resumed by tickets only, so that the node keeps nothing of a client that is gone. Their keys are made anew
+ * with each set, too: whoever a new `ca` would turn away does not come in by an old ticket. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -88,8 +88,8 @@ last_reason(void)
 	unsigned long e;
 
 	while ((e = ERR_get_error()) != 0) {
-		const char *text = ERR_SYSTEM_ERROR(e) ? strerror(ERR_GET_REASON(e))
-		                                       : ERR_reason_error_string(e);
+		const char *text =
+		    ERR_SYSTEM_ERROR(e) ? strerror(ERR_GET_REASON(e)) : ERR_reason_error_string(e);
 
 		if (text != NULL)
 			why = text;
@@ -246,17 +246,17 @@ on_server_name(SSL *ssl, UNUSED int *alert, void *arg)
 }
 
 static bool
-set_sessions(SSL_CTX *ctx, const struct tls_options *o)
+set_sessions(SSL_CTX *ctx, const struct tls_set *set)
 {
 	static const unsigned char context[] = "hermes";
 
 	(void)SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
-	if (o->tickets_s == 0) {
+	if (set->tickets == NULL) {
 		(void)SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET);
 		return SSL_CTX_set_num_tickets(ctx, 0) == 1;
 	}
-	(void)SSL_CTX_set_timeout(ctx, (long)o->tickets_s);
-	return SSL_CTX_set_num_tickets(ctx, 1) == 1 &&
+	(void)SSL_CTX_set_timeout(ctx, (long)set->tickets_s);
+	return SSL_CTX_set_num_tickets(ctx, 1) == 1 && tls_tickets_use(set->tickets, ctx) &&
 	       SSL_CTX_set_session_id_context(ctx, context, sizeof context - 1) == 1;
 }
 
@@ -275,7 +275,7 @@ context_new(struct tls_set *set, const struct tls_options *o)
 	(void)SSL_CTX_set_tlsext_servername_callback(ctx, on_server_name);
 	(void)SSL_CTX_set_tlsext_servername_arg(ctx, set);
 	if (SSL_CTX_set_min_proto_version(ctx, least) == 1 &&
-	    SSL_CTX_set_cipher_list(ctx, ciphers) == 1 && set_sessions(ctx, o))
+	    SSL_CTX_set_cipher_list(ctx, ciphers) == 1 && set_sessions(ctx, set))
 		return ctx;
 	SSL_CTX_free(ctx);
 	return NULL;
@@ -293,6 +293,7 @@ set_free(struct tls_set *set)
 		tls_names_fini(&c->names);
 		free(c->file);
 	}
+	tls_tickets_free(&set->tickets);
 	free(set);
 }
 
@@ -305,6 +306,8 @@ tls_set_load(const struct tls_options *o, char err[TLS_ERROR])
 	set->login_from = o->login_from;
 	set->login_san = o->login_san;
 	set->login_san_index = o->login_san_index;
+	set->tickets_s = o->tickets_s;
+	set->tickets = o->tickets_s != 0 ? tls_tickets_new() : NULL;
 	ERR_clear_error();
 	for (uint32_t i = 0; i < o->certificates->count; i++) {
 		struct tls_certificate *c = &set->certificate[i];
@@ -351,4 +354,17 @@ tls_set_expiry(const struct tls_set *set, const char **file)
 			first = &set->certificate[i];
 	*file = first->file;
 	return first->expires;
+}
+
+uint64_t
+tls_set_key_ms(const struct tls_set *set)
+{
+	return set->tickets_s * 1000;
+}
+
+void
+tls_set_next_key(struct tls_set *set)
+{
+	if (set->tickets != NULL)
+		tls_tickets_next(set->tickets);
 }

@@ -301,6 +301,12 @@ def test_sessions_are_resumed(node, authority, version):
     assert not resumed(authority, port, context, session)[0]
 
 
+def test_keys_of_tickets_are_changed(node, authority):
+    """By themselves; what that does to a session is tested in tests/unit/check_tls_tickets.c."""
+    this = node(settings(authority, free_port(), "  tickets: 1s"), args=["--log-level", "debug"])
+    this.await_log("TLS has a new key for session tickets", 30)
+
+
 def test_no_tickets(node, authority):
     port = free_port()
     node(settings(authority, port, "  tickets: 0"))
