@@ -226,19 +226,16 @@ def test_one_message_does_not_become_a_thousand_million(node, ttl):
         chan.bind("q%d" % i, "x")
     before = this.status("RssAnon")
     chan.publish("x", "", b"x" * 1000, delivery_mode=2)
-    other, took = this.raw().channel(), []
 
     def is_over():
-        start = time.monotonic()
-        other.sync()
-        took.append(time.monotonic() - start)
         counters = this.overview()["hermes"]["counters"]
         return counters["dead_letters_lost"] > 0 and counters["dead_letters"] + counters["messages_ready"] == 0
     wait_for(is_over, 20 * SLOW, "the end of it")
     counters = this.overview()["hermes"]["counters"]
     assert 1000 < counters["dead_lettered"] <= 12 * 4096
     if SLOW == 1:
-        assert sorted(took)[int(len(took) * .99)] < .05
+        # others are served meanwhile; the node's own processor time, for the machine may be busy
+        assert this.overview()["hermes"]["process"]["turn_longest_us"] < 50000
         assert this.status("RssAnon") < before + (64 << 10)
     this.await_log("is lost: one message has become too many dead letters")
 

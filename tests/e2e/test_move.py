@@ -424,6 +424,7 @@ def test_rights(node):
     user("POST", Q.format("dead") + "move", 401, {"destination": {"exchange": "amq.fanout"}})
     job = ended(user, user("POST", LETTERS + "dead/replay", 202, {"all": True}))
     assert job["failed"] == 4 and "refused for user 'u'" in list(job["reasons"])[0]
+    fill(chan, "dead", (some(i) for i in range(50)))        # more than it can have moved when the right is taken away
     job = user("POST", Q.format("dead") + "move", 202, {"destination": "mine", "rate": 1})
     assert len(other.get("hermes/jobs")) == 2
     other("DELETE", "hermes/jobs/%d" % job["id"], 401)

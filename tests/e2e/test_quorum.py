@@ -228,7 +228,7 @@ def test_dead_letters_at_least_once(node, how):
         seen.append((event.body.decode(), death["reason"], death["count"]))
     assert seen == [(str(i), "delivery_limit" if i % 2 else "rejected", 1) for i in range(6)]
     assert [entry[:2] for entry in drain(chan, "qq")] == [("6", False)]
-    assert letters(this) == (0, 0)
+    wait_for(lambda: letters(this) == (0, 0), what="the confirm of the last one")
     barrier(chan)
     again(this, "kill")
     assert channel(this).counts("dead")[0] == 0 and channel(this).counts("qq")[0] == 0

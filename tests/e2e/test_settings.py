@@ -457,8 +457,10 @@ def test_reloads_while_messages_go(shop):
         ch.basic_publish("app-in", "any", b"x")
     conn.close()
     reload(shop, SHOP + "users:\n" + ADMIN + APP + some[0])
-    names = [u["name"] for u in shop.http("/api/users", user="boss", password="b0ss")]
-    assert sorted(names) == ["app", "boss", "u0"]
+
+    def names():
+        return sorted(u["name"] for u in shop.http("/api/users", user="boss", password="b0ss"))
+    wait_for(lambda: names() == ["app", "boss", "u0"], 20, "the last one in force")     # the line may be of one before it
 
 
 # --------------------------------------------------------------------------
