@@ -1,80 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Connecting for the commands that talk AMQP. The socket is made here and not by the library, because the library
- * does not say why a connection failed. */
+ * Connecting for the commands that talk AMQP. The socket is not made by the library, because the library does not say
+ * why a connection failed. */
 #include "cli/client.h"
 
 #include <amqp_tcp_socket.h>
-#include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "base/mem.h"
+#include "cli/client_address.h"
 #include "cli/client_tls.h"
-#include "cli/login.h"
 
 enum { CONNECT_S = 10, FRAME_MAX = 131072 };
-
-/* "Connection refused" in the middle of a line. */
-static void
-lower(char *out, size_t n, const char *text)
-{
-	snprintf(out, n, "%s", text);
-	out[0] = (char)tolower((unsigned char)out[0]);
-}
-
-static int
-connect_one(const struct addrinfo *a)
-{
-	const struct timeval limit = { .tv_sec = CONNECT_S };
-	const int one = 1;
-	int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0), err;
-
-	if (fd < 0)
-		return -errno;
-	/* the limit of a send is the limit of connect too: socket(7) */
-	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-	/* the library keeps no time limit on a socket that blocks */
-	if (connect(fd, a->ai_addr, a->ai_addrlen) == 0 && fcntl(fd, F_SETFL, O_NONBLOCK) == 0)
-		return fd;
-	err = errno == EINPROGRESS ? ETIMEDOUT : errno;
-	close(fd);
-	return -err;
-}
-
-/* A connected socket or -1. */
-static int
-connect_to(struct cli *c, const char *host, int port)
-{
-	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
-	struct addrinfo *list = NULL;
-	char service[16], why[128];
-	int fd = -EADDRNOTAVAIL, rc;
-
-	snprintf(service, sizeof service, "%d", port);
-	rc = getaddrinfo(host, service, &hints, &list);
-	if (rc != 0) {
-		cli_fail(c, "cannot reach %s:%d: %s", host, port, gai_strerror(rc));
-		return -1;
-	}
-	for (const struct addrinfo *a = list; a != NULL && fd < 0; a = a->ai_next)
-		fd = connect_one(a);
-	freeaddrinfo(list);
-	if (fd >= 0)
-		return fd;
-	lower(why, sizeof why, strerror(-fd));
-	cli_fail(c, "cannot reach %s:%d: %s; is the node running? hermes server", host, port, why);
-	return -1;
-}
 
 /* The server's reason for closing, or NULL if the answer is none. */
 static void
@@ -110,73 +48,6 @@ client_fine(struct client_conn *k, amqp_rpc_reply_t reply, const char *doing)
 	return false;
 }
 
-/* What --amqp says, with the defaults of what it leaves out. `url` is cut up and must stay. */
-static bool
-parse_address(struct cli *c, char *url, struct amqp_connection_info *info)
-{
-	amqp_default_connection_info(info);
-	if (url != NULL && amqp_parse_url(url, info) != AMQP_STATUS_OK) {
-		cli_misuse(
-		    c, "--amqp: not an address such as amqp://USER:PASSWORD@HOST:PORT/VHOST");
-		return false;
-	}
-	if (url == NULL)
-		info->host = (char *)(uintptr_t) "127.0.0.1";
-	if (info->vhost == NULL || info->vhost[0] == '\0')
-		info->vhost = (char *)(uintptr_t) "/";
-	return true;
-}
-
-/* HOST:PORT is an address, too. */
-static const char *
-behind_scheme(const char *url)
-{
-	const char *mark = strstr(url, "://");
-
-	return mark != NULL ? mark + 3 : url;
-}
-
-static char *
-with_scheme(const char *url)
-{
-	return xasprintf("%s%s", behind_scheme(url) == url ? "amqp://" : "", url);
-}
-
-/* Does --amqp on the command line, not that of the environment, name a user (or a vhost)? */
-static bool
-address_names(const struct cli *c, char what)
-{
-	const char *url = cli_count(c, "amqp") > 0 ? cli_value(c, "amqp") : NULL;
-
-	return url != NULL && strchr(behind_scheme(url), what) != NULL;
-}
-
-/* An option, else what the address on the command line says, else the environment, else the address. */
-static const char *
-option_or(const struct cli *c, const char *name, char mark, const char *address)
-{
-	const char *value = cli_value(c, name);
-
-	if (value == NULL || (cli_count(c, name) == 0 && address_names(c, mark)))
-		return address;
-	return value;
-}
-
-/* The library makes it guest where the address has none. NULL: *status, and it was said. */
-static char *
-password_of(struct cli *c, const char *user, const struct amqp_connection_info *info, int *status)
-{
-	const char *url = cli_value(c, "amqp"), *host = url != NULL ? behind_scheme(url) : NULL,
-	           *at = host != NULL ? strchr(host, '@') : NULL;
-	bool has_login = at != NULL,
-	     has_password = has_login && memchr(host, ':', (size_t)(at - host)) != NULL,
-	     is_guest = !has_login && cli_value(c, "user") == NULL;
-	bool is_of_address = has_password && strcmp(user, info->user) == 0;
-
-	return login_password(c, user, is_of_address || is_guest ? info->password : NULL,
-	    has_login && cli_count(c, "amqp") > 0, status);
-}
-
 /* amqp_login, telling who connects, and that a consumer wants to hear when its queue is deleted. */
 static amqp_rpc_reply_t
 log_in_as(struct client_conn *k, const char *vhost, const char *user, const char *password)
@@ -199,10 +70,8 @@ log_in_as(struct client_conn *k, const char *vhost, const char *user, const char
 }
 
 static bool
-log_in(struct client_conn *k, const struct amqp_connection_info *info, const char *user,
-    const char *password)
+log_in(struct client_conn *k, const struct client_address *a)
 {
-	const char *vhost = option_or(k->cli, "vhost", '/', info->vhost);
 	const struct timeval limit = { .tv_sec = CONNECT_S };
 	amqp_rpc_reply_t reply;
 	char doing[400];
@@ -210,15 +79,15 @@ log_in(struct client_conn *k, const struct amqp_connection_info *info, const cha
 	snprintf(doing, sizeof doing,
 	    "the node at %s:%d does not let user '%.64s' into vhost '%.64s' (see --user, "
 	    "--password-file, --vhost)",
-	    info->host, info->port, user, vhost);
+	    a->host, a->port, a->user, a->vhost);
 	/* an HTTP port, say, waits for the rest of what it takes for a request, and says nothing */
 	if (amqp_set_handshake_timeout(k->amqp, &limit) != AMQP_STATUS_OK)
 		abort();
-	reply = log_in_as(k, vhost, user, password);
+	reply = log_in_as(k, a->vhost, a->user, a->password);
 	if (reply.reply_type == AMQP_RESPONSE_LIBRARY_EXCEPTION) {
 		cli_fail(k->cli,
 		    "%s:%d does not answer as an AMQP 0-9-1 broker: %s; is it the AMQP port?",
-		    info->host, info->port, amqp_error_string2(reply.library_error));
+		    a->host, a->port, amqp_error_string2(reply.library_error));
 		return false;
 	}
 	if (!client_fine(k, reply, doing))
@@ -227,59 +96,48 @@ log_in(struct client_conn *k, const struct amqp_connection_info *info, const cha
 	return client_fine(k, amqp_get_rpc_reply(k->amqp), "cannot open a channel");
 }
 
-static int
-open_tls(struct client_conn *k, const struct amqp_connection_info *info, const char *user,
-    const char *password)
+static bool
+open_tls(struct client_conn *k, const struct client_address *a)
 {
 	const struct timeval limit = { .tv_sec = CONNECT_S };
 
 	k->amqp = amqp_new_connection();
-	if (k->amqp != NULL && client_tls_open(k->cli, k->amqp, info->host, info->port, &limit) &&
-	    log_in(k, info, user, password))
-		return CLI_OK;
-	client_close(k);
-	return CLI_FAILED;
+	return k->amqp != NULL && client_tls_open(k->cli, k->amqp, a->host, a->port, &limit);
+}
+
+static bool
+open_plain(struct client_conn *k, const struct client_address *a)
+{
+	int fd = client_connect(k->cli, a);
+	amqp_socket_t *socket_of;
+
+	if (fd < 0)
+		return false;
+	k->amqp = amqp_new_connection();
+	socket_of = k->amqp != NULL ? amqp_tcp_socket_new(k->amqp) : NULL;
+	if (socket_of == NULL) {
+		close(fd);
+		cli_fail(k->cli, "no memory");
+		return false;
+	}
+	amqp_tcp_socket_set_sockfd(socket_of, fd);
+	return true;
 }
 
 int
 client_open(struct client_conn *k, struct cli *c)
 {
-	const char *given = cli_value(c, "amqp");
-	char *url = given != NULL ? with_scheme(given) : NULL, *password = NULL;
-	const char *user;
-	struct amqp_connection_info info;
-	amqp_socket_t *socket_of;
-	int status = CLI_FAILED, fd;
+	struct client_address a;
+	int status = client_address_read(&a, c);
 
 	*k = (struct client_conn){ .cli = c };
-	if (!parse_address(c, url, &info)) {
-		status = CLI_USAGE;
-		goto out;
-	}
-	user = option_or(c, "user", '@', info.user);
-	if ((password = password_of(c, user, &info, &status)) == NULL)
-		goto out;
-	if (info.ssl) {
-		status = open_tls(k, &info, user, password);
-		goto out;
-	}
-	if ((fd = connect_to(c, info.host, info.port)) < 0)
-		goto out;
-	k->amqp = amqp_new_connection();
-	socket_of = k->amqp != NULL ? amqp_tcp_socket_new(k->amqp) : NULL;
-	if (socket_of == NULL) {
-		close(fd);
-		cli_fail(c, "no memory");
-	} else {
-		amqp_tcp_socket_set_sockfd(socket_of, fd);
-		if (log_in(k, &info, user, password))
-			status = CLI_OK;
-	}
 	if (status != CLI_OK)
+		return status;
+	if (!(a.is_tls ? open_tls(k, &a) : open_plain(k, &a)) || !log_in(k, &a)) {
 		client_close(k);
-out:
-	free(password);
-	free(url);
+		status = CLI_FAILED;
+	}
+	client_address_fini(&a);
 	return status;
 }
 

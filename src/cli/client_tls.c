@@ -81,6 +81,18 @@ client_tls_new(struct cli *c, const char *host)
 	return ssl;
 }
 
+SSL *
+client_tls_next(struct cli *c, SSL *before, const char *host)
+{
+	SSL *ssl = SSL_new(SSL_get_SSL_CTX(before));
+
+	if (ssl != NULL && set_host(ssl, host))
+		return ssl;
+	cli_fail(c, "TLS cannot be used: %s", reason());
+	SSL_free(ssl);
+	return NULL;
+}
+
 bool
 client_tls_open(struct cli *c, struct amqp_connection_state_t_ *amqp, const char *host, int port,
     const struct timeval *limit)

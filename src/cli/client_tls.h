@@ -14,6 +14,8 @@ struct timeval;
 
 /* A session for a connection to host; the caller frees it. NULL: it was said. */
 SSL *client_tls_new(struct cli *c, const char *host) MUSTUSE;
+/* One more like it. */
+SSL *client_tls_next(struct cli *c, SSL *before, const char *host) MUSTUSE;
 /* Opens AMQP over TLS, up to the handshake of TLS. False: it was said. */
 bool client_tls_open(struct cli *c, struct amqp_connection_state_t_ *amqp, const char *host, int port,
     const struct timeval *limit) MUSTUSE;
