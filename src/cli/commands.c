@@ -176,6 +176,56 @@ static const struct cli_option consume_options[] = {
 	END_OF_TABLE,
 };
 
+static const struct cli_option bench_options[] = {
+	{ .name = "publishers", .value = "N", .def = "1", .text = "connections that publish" },
+	{ .name = "consumers",
+	    .value = "N",
+	    .text = "connections that consume; as many as there are queues if not given; 0: none" },
+	{ .name = "queues", .value = "N", .def = "1", .text = "queues, taken in turn by both" },
+	{ .name = "size",
+	    .value = "SIZE,...",
+	    .def = "256",
+	    .text = "bytes of a body, such as 16, 4KiB; of several each in turn" },
+	{ .name = "rate",
+	    .value = "N",
+	    .text = "messages a second of all publishers; as fast as it goes if not given" },
+	{ .name = "confirms",
+	    .value = "N",
+	    .def = "1000",
+	    .text = "a publisher has at most N messages unconfirmed; 0: without confirms" },
+	{ .name = "in-flight",
+	    .value = "N",
+	    .text = "publishers wait while N messages are not delivered yet" },
+	{ .name = "persistent", .text = "persistent messages (delivery mode 2), durable queues" },
+	{ .name = "queue-type",
+	    .value = "TYPE",
+	    .text = "classic, quorum or another that the broker knows" },
+	{ .name = "exchange-type",
+	    .value = "TYPE",
+	    .text = "through an exchange: direct or topic, or fanout, where each queue gets all" },
+	{ .name = "prefetch",
+	    .value = "N",
+	    .def = "1000",
+	    .text = "messages that a consumer gets before it acknowledges; 0: any number" },
+	{ .name = "ack", .value = "N", .def = "100", .text = "acknowledge every N messages" },
+	{ .name = "no-ack", .text = "consume without acknowledgements" },
+	{ .name = "duration",
+	    .value = "TIME",
+	    .text = "how long to publish (such as 30s); 10s if nothing says otherwise" },
+	{ .name = "count", .letter = 'n', .value = "N", .text = "end after N messages" },
+	{ .name = "warm-up",
+	    .value = "TIME",
+	    .def = "0s",
+	    .text = "before that: publish for so long without measuring" },
+	{ .name = "drain",
+	    .value = "TIME",
+	    .def = "5s",
+	    .text = "what is under way is given up when nothing came for so long" },
+	{ .name = "no-verify", .text = "do not look at what comes" },
+	{ .name = "json", .text = "the figures as one JSON object" },
+	END_OF_TABLE,
+};
+
 static const struct cli_option check_data_options[] = {
 	{ .name = "json", .text = "as one JSON object, with the figures" },
 	END_OF_TABLE,
@@ -693,6 +743,25 @@ const struct cli_command cli_commands[] = {
 	    .args_min = 1,
 	    .args_max = 1,
 	    .options = check_data_options },
+	{ .name = "bench",
+	    .run = cmd_bench,
+	    .usage = "[OPTIONS]",
+	    .text = "put load on a broker, and measure it",
+	    .help = "Publishes to queues of its own, consumes from them and deletes them: rates, "
+	            "latencies\n"
+	            "from publish to delivery and to the confirm, and whether each message came "
+	            "once, in\n"
+	            "order and as it was; exit status 1 if not. With any broker that speaks AMQP "
+	            "0-9-1. With\n"
+	            "--rate a message counts from when it was due, so that stalls show. Ctrl-C "
+	            "ends it with\n"
+	            "the figures so far. Publisher and consumer i take queue i, beginning anew "
+	            "behind the\n"
+	            "last. Where it is killed its queues, hermes-bench-..., go an hour later.\n"
+	            "  hermes bench --duration 30s --size 1KiB --persistent --publishers 4\n"
+	            "  hermes bench --rate 20000 --queues 10 --queue-type quorum --json\n",
+	    .options = bench_options,
+	    .client_amqp = true },
 	{ .name = "completion",
 	    .run = cmd_completion,
 	    .usage = "bash",
@@ -717,7 +786,6 @@ const struct cli_command cli_commands[] = {
 	LATER("drain", "", "maintenance mode on"),
 	LATER("resume", "", "maintenance mode off"),
 	LATER("trace", "MESSAGE", "show the life of a message"),
-	LATER("bench", "", "put load on a node"),
 	LATER("top", "", "live view of a node"),
 	END_OF_TABLE,
 };

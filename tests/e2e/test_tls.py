@@ -519,12 +519,14 @@ def test_commands(node, authority, tmp_path):
     both.write_bytes(cert.read_bytes() + key.read_bytes())
     done = this.cli("list", "queues", "--url", "https://127.0.0.1:%d" % https, "--ca-file", ca, "--cert-file", both)
     assert done.returncode == 0, done.stderr
-    for command in (["publish", "-k", "q", "-b", "hello", "--declare"], ["get", "q"]):
+    load = ["bench", "--count", "500", "--size", "20,70000", "--publishers", "2"]
+    for command in (load, ["publish", "-k", "q", "-b", "hello", "--declare"], ["get", "q"]):
         done = this.cli(*command, "--amqp", amqp, *mine)
         assert done.returncode == 0, done.stderr
     assert "hello" in done.stdout
     assert "self-signed certificate in certificate chain" in said("status", "--url", url)
     assert "peer cert verification failed" in said("get", "q", "--amqp", amqp, "--cert-file", cert, "--key-file", key)
+    assert "self-signed certificate in certificate chain" in said("bench", "--amqp", amqp, "--cert-file", cert, "--key-file", key)
     assert "IP address mismatch" in said("status", "--url", url.replace("localhost", "[::1]"), *mine)
     assert "without an answer" in said("status", "--url", url, "--ca-file", ca)
     assert "--ca-file: /nowhere: " in said("status", "--url", url, "--ca-file", "/nowhere")
