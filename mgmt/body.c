@@ -8,6 +8,8 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <strings.h>
 
 #include <event2/buffer.h>
 #include <event2/http.h>
@@ -17,6 +19,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "broker/broker.h"
+#include "mgmt/gunzip.h"
 #include "mgmt/http.h"
 #include "mgmt/json_scan.h"
 #include "mgmt/mgmt_priv.h"
@@ -27,6 +30,8 @@ struct body_job {
 	struct evbuffer *raw;   /* owned */
 	char *form_type;        /* owned: the Content-Type; NULL: all of the body is the document */
 	const char *field;      /* static */
+	bool is_packed;         /* gzip */
+	size_t max;             /* bytes of the body, also when it is unpacked */
 	uint64_t memory_max;    /* for all bodies */
 	json_t *json;           /* owned; NULL: why and status say what is wrong */
 	uint64_t memory;        /* that is held for it */
@@ -187,6 +192,33 @@ read_text(struct body_job *b, struct span text)
 static const char no_field[] = "the form has no field '%s'";
 
 static void
+read_part(struct body_job *b, struct span text)
+{
+	if (b->form_type != NULL && !multipart_find(b->form_type, text, b->field, &text))
+		refuse(b, 400, no_field, b->field);
+	else
+		read_text(b, text);
+}
+
+static void
+unpack(struct body_job *b, struct span packed)
+{
+	char *text;
+	size_t n;
+
+	switch (gunzip(packed, b->max, &text, &n)) {
+	case GUNZIP_DONE: read_part(b, span_of(text, n)); break;
+	case GUNZIP_LONG:
+		bound_reached(BOUND_http_body);
+		refuse(b, 413, "the body has more than %zu bytes once it is unpacked", b->max);
+		break;
+	case GUNZIP_DAMAGED: refuse(b, 400, "the body is not gzip, or not all of it"); break;
+	case GUNZIP_NO_MEMORY: refuse(b, 503, "no memory for this body");
+	}
+	free(text);
+}
+
+static void
 on_run(struct request_job *job)
 {
 	struct body_job *b = (struct body_job *)job;
@@ -194,10 +226,10 @@ on_run(struct request_job *job)
 
 	if (text.p == NULL)
 		refuse(b, 503, "no memory for this body");
-	else if (b->form_type != NULL && !multipart_find(b->form_type, text, b->field, &text))
-		refuse(b, 400, no_field, b->field);
+	else if (b->is_packed)
+		unpack(b, text);
 	else
-		read_text(b, text);
+		read_part(b, text);
 	evbuffer_free(b->raw);
 }
 
@@ -243,18 +275,27 @@ take_raw(struct request *r)
 	return raw;
 }
 
+/* What a body is, and who waits for it. */
+struct body {
+	const char *form_type, *field; /* NULL: no form */
+	size_t max;
+	bool is_packed;
+	void (*then)(struct request *r);
+};
+
 static void
-read_elsewhere(
-    struct request *r, const char *form_type, const char *field, void (*then)(struct request *r))
+read_elsewhere(struct request *r, const struct body *body)
 {
 	struct body_job *b = xcalloc(1, sizeof *b);
 
 	r->is_long = true;
 	b->raw = take_raw(r);
-	b->form_type = form_type != NULL ? xstrdup(form_type) : NULL;
-	b->field = field;
+	b->form_type = body->form_type != NULL ? xstrdup(body->form_type) : NULL;
+	b->field = body->field;
+	b->is_packed = body->is_packed;
+	b->max = body->max;
 	b->memory_max = memory_max(r->m);
-	b->then = then;
+	b->then = body->then;
 	b->job.run = on_run;
 	b->job.done = on_done;
 	request_work(r, &b->job);
@@ -262,15 +303,14 @@ read_elsewhere(
 
 /* False: it is for a worker. */
 static bool
-read_here(
-    struct request *r, const char *form_type, const char *field, void (*then)(struct request *r))
+read_here(struct request *r, const struct body *body)
 {
 	struct span text = request_raw(r);
 	struct json_scan scan;
 	const char *why = NULL;
 
-	if (form_type != NULL && !multipart_find(form_type, text, field, &text)) {
-		reply_bad(r, no_field, field);
+	if (body->form_type != NULL && !multipart_find(body->form_type, text, body->field, &text)) {
+		reply_bad(r, no_field, body->field);
 		return true;
 	}
 	json_scan(text, &scan);
@@ -278,41 +318,65 @@ read_here(
 		return false;
 	r->body = parse(text, &scan, &why);
 	if (r->body != NULL)
-		then(r);
+		body->then(r);
 	else
 		reply_bad(r, "%s", why);
 	return true;
 }
 
+/* False: it was answered. (RFC 9110, 8.4) */
+static bool
+read_coding(struct request *r, struct body *body)
+{
+	const char *coding = request_header(r, "Content-Encoding");
+
+	if (coding == NULL || strcasecmp(coding, "identity") == 0)
+		return true;
+	body->is_packed = strcasecmp(coding, "gzip") == 0;
+	if (body->is_packed)
+		return true;
+	reply_header(r, "accept-encoding", "gzip");
+	reply_error(r, 415, "unsupported_media_type", "Content-Encoding: gzip, or none");
+	return false;
+}
+
 static void
-read_body(struct request *r, size_t max, const char *form_type, const char *field,
-    void (*then)(struct request *r))
+read_body(struct request *r, struct body *body)
 {
 	size_t n = evbuffer_get_length(evhttp_request_get_input_buffer(r->ev));
 	char why[120];
 
-	if (n > max) {
+	if (!read_coding(r, body))
+		return;
+	if (n > body->max) {
 		(void)snprintf(why, sizeof why,
-		    "the body has %zu bytes; at most %zu are allowed here", n, max);
+		    "the body has %zu bytes; at most %zu are allowed here", n, body->max);
 		r->m->bodies_refused++;
 		bound_reached(BOUND_http_body);
 		reply_error(r, 413, "bad_request", why);
 		return;
 	}
-	if (n > BODY_PARSE_HERE || !read_here(r, form_type, field, then))
-		read_elsewhere(r, form_type, field, then);
+	body->is_packed &= n > 0;
+	if (body->is_packed || n > BODY_PARSE_HERE || !read_here(r, body))
+		read_elsewhere(r, body);
 }
 
 void
 body_read(struct request *r, size_t max, void (*then)(struct request *r))
 {
-	read_body(r, max, NULL, NULL, then);
+	struct body body = { .max = max, .then = then };
+
+	read_body(r, &body);
 }
 
 void
 body_read_field(struct request *r, size_t max, const char *field, void (*then)(struct request *r))
 {
 	const char *type = request_header(r, "Content-Type");
+	struct body body = { .form_type = multipart_is(type) ? type : NULL,
+		.field = field,
+		.max = max,
+		.then = then };
 
-	read_body(r, max, multipart_is(type) ? type : NULL, field, then);
+	read_body(r, &body);
 }

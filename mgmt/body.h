@@ -13,9 +13,10 @@ enum {
 };
 
 /* Reads a body of at most `max` bytes into r->body and calls `then`, at once or, for a long one, when a worker has parsed
- * it; the bytes are gone then. An empty body is {}. What is longer, or would take up more memory than limits.http_values
- * allows, is answered with 413, or with 503 if it is for other bodies that it has no room; what is no JSON object with 400
- * not_json. */
+ * it; the bytes are gone then. An empty body is {}. With Content-Encoding: gzip a worker unpacks it, and `max` holds for what
+ * comes out as well; another coding is answered with 415. What is longer, or would take up more memory than
+ * limits.http_values allows, is answered with 413, or with 503 if it is for other bodies that it has no room; what is no JSON
+ * object with 400 not_json. */
 void body_read(struct request *r, size_t max, void (*then)(struct request *r));
 
 /* The same for a body that may be a form (multipart/form-data): then its field of this name (static text). */

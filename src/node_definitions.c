@@ -7,33 +7,55 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <jansson.h>
+#include <zlib.h>
 
 #include "base/config.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/worker.h"
 #include "broker/broker.h"
 #include "broker/user.h"
 #include "mgmt/definitions.h"
 
-enum { SLICE_US = 100000, HASH_POLL_US = 1000 };
+enum { SLICE_US = 100000, HASH_POLL_US = 1000, PIECE = 64 << 10 };
 
-static json_t *
-parse(FILE *f, const char *path, char why[DEFINITIONS_ERROR])
+struct text {
+	char *p; /* owned */
+	size_t n, room;
+};
+
+/* All that is in it, unpacked if it is gzip. False: `why` says why not. */
+static bool
+read_all(gzFile f, struct text *t, const char *path, char why[DEFINITIONS_ERROR])
 {
-	json_error_t e;
-	struct stat st;
-	json_t *doc;
+	int got = 1, failure;
 
-	if (fstat(fileno(f), &st) == 0 && st.st_size > DEFINITIONS_FILE_MAX) {
+	while (got > 0 && t->n <= DEFINITIONS_FILE_MAX) {
+		if (t->room - t->n < PIECE) {
+			t->room = t->room * 2 + PIECE;
+			t->p = xrealloc(t->p, t->room);
+		}
+		got = gzread(f, t->p + t->n, PIECE);
+		t->n += got > 0 ? (size_t)got : 0;
+	}
+	if (t->n > DEFINITIONS_FILE_MAX)
 		(void)snprintf(why, DEFINITIONS_ERROR, "definitions.file: %s is larger than %d MiB",
 		    path, DEFINITIONS_FILE_MAX >> 20);
-		return NULL;
-	}
-	doc = json_loadf(f, JSON_ALLOW_NUL, &e);
+	else if (got < 0)
+		(void)snprintf(why, DEFINITIONS_ERROR, "definitions.file: %s cannot be read: %s",
+		    path, gzerror(f, &failure));
+	return got == 0 && t->n <= DEFINITIONS_FILE_MAX;
+}
+
+static json_t *
+parse(const struct text *t, const char *path, char why[DEFINITIONS_ERROR])
+{
+	json_error_t e;
+	json_t *doc = json_loadb(t->p, t->n, JSON_ALLOW_NUL, &e);
+
 	if (doc == NULL)
 		(void)snprintf(
 		    why, DEFINITIONS_ERROR, "definitions.file: %s:%d: %s", path, e.line, e.text);
@@ -49,16 +71,22 @@ parse(FILE *f, const char *path, char why[DEFINITIONS_ERROR])
 static json_t *
 read_file(const char *path, char why[DEFINITIONS_ERROR])
 {
-	FILE *f = fopen(path, "re");
-	json_t *doc;
+	gzFile f = gzopen(path, "re");
+	struct text t = { NULL, 0, 0 };
+	json_t *doc = NULL;
+	bool is_whole;
 
 	if (f == NULL) {
 		(void)snprintf(why, DEFINITIONS_ERROR, "definitions.file: %s cannot be read: %s",
 		    path, strerror(errno));
 		return NULL;
 	}
-	doc = parse(f, path, why);
-	(void)fclose(f);
+	is_whole = read_all(f, &t, path, why);
+	if (gzclose_r(f) != Z_OK && is_whole)
+		(void)snprintf(why, DEFINITIONS_ERROR, "definitions.file: %s ends too early", path);
+	else if (is_whole)
+		doc = parse(&t, path, why);
+	free(t.p);
 	return doc;
 }
 

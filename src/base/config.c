@@ -245,8 +245,8 @@ const struct cfg_key cfg_keys[] = {
 	{ CFG("default_user.vhost", default_vhost), .min = 1, .max = 255, .flags = CFG_SHOWN,
 	    .text = "Vhost that the first start makes in place of /." },
 	{ CFG("definitions.file", definitions_file), .max = 4000, .flags = CFG_SHOWN,
-	    .text = "File of definitions (JSON, as RabbitMQ and Hermes export them) that is "
-	            "imported at each start." },
+	    .text = "File of definitions (JSON, as RabbitMQ and Hermes export them, plain or "
+	            "packed with gzip) that is imported at each start." },
 	{ CFG("compat.product", compat_product), .def = "RabbitMQ", .min = 1, .max = 64,
 	    .flags = CFG_SHOWN, .text = "Product that clients and tools are told." },
 	{ CFG("compat.version", compat_version), .def = "3.13.7", .min = 1, .max = 64,

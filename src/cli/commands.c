@@ -685,7 +685,7 @@ const struct cli_command cli_commands[] = {
 	            "bindings as JSON,\n"
 	            "no messages; to standard output without FILE. Hashes of passwords are in it: "
 	            "a new file\n"
-	            "is readable for you only. A file that is there is replaced.\n"
+	            "is readable for you only. A file that is there is replaced. FILE.gz is packed.\n"
 	            "  hermes export definitions.json\n",
 	    .args_max = 1,
 	    .options = definitions_options,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * hermes export [FILE]: writes the definitions of a node, or of one vhost. */
+ * hermes export [FILE]: writes the definitions of a node, or of one vhost; FILE.gz is packed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <zlib.h>
 
 #include "base/mem.h"
 #include "cli/cli.h"
@@ -25,20 +27,60 @@ write_to(FILE *out, const json_t *doc)
 	return 0;
 }
 
+static int
+write_piece(const char *text, size_t n, void *out)
+{
+	return gzwrite(out, text, (unsigned)n) == (int)n || n == 0 ? 0 : -1;
+}
+
+/* fd is closed. */
+static int
+write_packed(int fd, const json_t *doc)
+{
+	gzFile out = gzdopen(fd, "w");
+	int err;
+
+	if (out == NULL) {
+		(void)close(fd);
+		return -ENOMEM;
+	}
+	errno = 0;
+	err = json_dump_callback(doc, write_piece, out, JSON_INDENT(2)) < 0 ||
+	      write_piece("\n", 1, out) < 0;
+	if (gzclose_w(out) != Z_OK || err != 0)
+		return errno != 0 ? -errno : -EIO;
+	return 0;
+}
+
+static int
+write_plain(int fd, const json_t *doc)
+{
+	FILE *out = fdopen(fd, "w");
+	int err;
+
+	if (out == NULL) {
+		(void)close(fd);
+		return -ENOMEM;
+	}
+	errno = 0;
+	err = write_to(out, doc);
+	if (fclose(out) != 0 && err == 0)
+		err = -errno;
+	return err;
+}
+
 /* Password hashes are in it: others may not read a new file. */
 static int
 write_file(struct cli *c, const char *path, const json_t *doc)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, S_IRUSR | S_IWUSR);
-	FILE *out = fd >= 0 ? fdopen(fd, "w") : NULL;
+	size_t n = strlen(path);
+	bool is_packed = n > 3 && strcmp(path + n - 3, ".gz") == 0;
 	int err;
 
-	if (out == NULL)
+	if (fd < 0)
 		return cli_fail(c, "cannot write %s: %s", path, strerror(errno));
-	errno = 0;
-	err = write_to(out, doc);
-	if (fclose(out) != 0 && err == 0)
-		err = -errno;
+	err = is_packed ? write_packed(fd, doc) : write_plain(fd, doc);
 	return err == 0 ? CLI_OK : cli_fail(c, "cannot write %s: %s", path, strerror(-err));
 }
 

@@ -1,5 +1,6 @@
 """Queues, exchanges, bindings, connections and definitions from the shell. One node for all."""
 # SPDX-License-Identifier: Apache-2.0
+import gzip
 import json
 import os
 import stat
@@ -171,6 +172,9 @@ def test_export_and_import_are_a_round_trip(broker, cli, tmp_path):
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     whole = json.loads(file.read_text())
     assert json.loads(cli("export")) == json.loads(cli("export", "-")) == whole
+    packed = tmp_path / "definitions.json.gz"
+    assert cli("export", packed) == ""
+    assert (json.loads(gzip.decompress(packed.read_bytes())), packed.stat().st_mode & 0o777) == (whole, 0o600)
     part = cli("export", "--vhost", ODD)
     assert {q["name"] for q in json.loads(part)["queues"]} == {"q" + ODD}
     assert json.loads(cli("export", env={"HERMES_VHOST": ODD})) == whole    # a backup is never less than all by accident

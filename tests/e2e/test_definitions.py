@@ -1,6 +1,7 @@
 """Definitions: the file that is imported at the start, and the import over HTTP."""
 # SPDX-License-Identifier: Apache-2.0
 import base64
+import gzip
 import json
 import re
 import threading
@@ -91,12 +92,22 @@ def test_file_at_the_start(node, file):
     check_topology(node)
 
 
+def test_packed_file_at_the_start(node, tmp_path):
+    path = tmp_path / "definitions.json.gz"
+    path.write_bytes(gzip.compress(json.dumps(DEFINITIONS).encode()))
+    check_topology(node("definitions: {file: %s}\n" % path))
+
+
+PACKED = gzip.compress(b"{}")
+
+
 @pytest.mark.parametrize("text, reason", [
+    (PACKED[:-9], r"definitions\.json (ends too early|cannot be read)"), (PACKED[:-2] + b"xx", "cannot be read: .*incorrect length"),
     ("{", r"definitions\.json:1: "), ("[]", "holds no JSON object"), (None, "cannot be read: No such file")])
 def test_file_that_cannot_be_used(tmp_path, text, reason):
     path = tmp_path / "definitions.json"
     if text is not None:
-        path.write_text(text)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
     settings = tmp_path / "hermes.yml"
     settings.write_text("definitions: {file: %s}\nstore: {path: %s}\n" % (path, tmp_path / "data"))
     done = hermes("server", "-c", settings, "--port", "0", "--management-port", "0", "--prometheus-port", "0")

@@ -46,6 +46,33 @@ def test_long_bodies_and_answers(node):
     assert answer.status == 400 and json.load(answer)["reason"] == "not_json"
 
 
+def test_packed_bodies(node):
+    """Unpacked they are what they would be plain, with the same bounds."""
+    this = node("limits: {http_body: 1MiB}\n")
+    conn = http.client.HTTPConnection("127.0.0.1", this.management_port, timeout=30 * SLOW)
+
+    def put(name, body, coding="gzip"):
+        conn.request("PUT", "/api/global-parameters/" + name, body, headers=dict(LOGIN, **{"Content-Encoding": coding}))
+        answer = conn.getresponse()
+        return answer.status, answer.read().decode()
+
+    for name, value in ("short", "x"), ("long", ["%d" % i for i in range(1000)]):
+        assert put(name, gzip.compress(json.dumps({"value": value}).encode()))[0] == 201
+        assert json.loads(ask(this, "GET", "/api/global-parameters/" + name)[2])["value"] == value
+    assert put("plain", b'{"value": 1}', "identity")[0] == 201
+    packed = gzip.compress(b'{"value": 1}')
+    for bad in packed[:-1], packed + b"x", b'{"value": 1}':
+        assert put("bad", bad) == (400, '{"error":"bad_request","reason":"the body is not gzip, or not all of it"}')
+    status, reason = put("bad", gzip.compress(b'{"value": "' + b"x" * 2000000 + b'"}'))
+    assert status == 413 and "more than 1048576 bytes once it is unpacked" in reason
+    status, reason = put("bad", b"x", "br")
+    assert status == 415 and "gzip" in reason
+    definitions = json.dumps({"queues": [{"vhost": "/", "name": "q%d" % i, "durable": True} for i in range(100)]}).encode()
+    conn.request("POST", "/api/definitions", gzip.compress(definitions), headers=dict(LOGIN, **{"Content-Encoding": "gzip"}))
+    assert conn.getresponse().status == 204
+    assert len(json.loads(ask(this, "GET", "/api/queues")[2])) == 100
+
+
 def test_who_does_not_wait_for_the_answer(node):
     """The node parses, and makes the change, for nobody; and goes on."""
     this = node()
