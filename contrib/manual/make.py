@@ -134,7 +134,8 @@ def commands(program):
     text = """# Commands
 
 `hermes COMMAND [OPTIONS]`. Exit status: 0 done, 1 failed, 2 wrong usage or settings. Client commands talk to the node on this
-machine unless `--url` (HTTP) or `--amqp`, or `HERMES_URL` and `HERMES_AMQP`, name another.
+machine unless `--url` (HTTP) or `--amqp`, or `HERMES_URL` and `HERMES_AMQP`, name another. What takes longer than a second tells a
+terminal, on standard error, how far it is.
 """ + MADE % "hermes help"
     for name in command_names(program):
         text += "\n## hermes %s\n\n```\n%s\n```\n" % (name, ask(program, name).rstrip())

@@ -9,27 +9,16 @@
 
 #include <jansson.h>
 
-#include "base/clock.h"
 #include "cli/cli.h"
+#include "cli/progress.h"
 #include "cli/text_safe.h"
 #include "data_dir.h"
 #include "store/store.h"
 
-enum { PROGRESS_US = 200000 };
-
 struct checking {
 	json_t *lines; /* owned; NULL: they are printed */
-	bool shows_progress;
-	uint64_t shown_us; /* 0: nothing is shown now */
+	struct progress progress;
 };
-
-static void
-clear_progress(struct checking *k)
-{
-	if (k->shown_us != 0)
-		fprintf(stderr, "\r\x1b[K");
-	k->shown_us = 0;
-}
 
 static void
 append_line(json_t *lines, const char *line)
@@ -45,7 +34,7 @@ say(void *arg, const char *line)
 {
 	struct checking *k = arg;
 
-	clear_progress(k);
+	progress_clear(&k->progress);
 	if (k->lines != NULL)
 		append_line(k->lines, line);
 	else
@@ -56,14 +45,10 @@ static void
 show_progress(void *arg, uint64_t done, uint64_t bytes)
 {
 	struct checking *k = arg;
-	uint64_t now_us = clock_mono_us();
 
-	if (!k->shows_progress || now_us - k->shown_us < PROGRESS_US)
-		return;
-	k->shown_us = now_us;
-	fprintf(stderr, "\rsegments: %" PRIu64 " of %" PRIu64 " MiB read (%" PRIu64 " %%)",
-	    done >> 20, bytes >> 20, bytes == 0 ? 100 : done * 100 / bytes);
-	(void)fflush(stderr);
+	progress_show(&k->progress,
+	    "segments: %" PRIu64 " of %" PRIu64 " MiB read (%" PRIu64 " %%)", done >> 20,
+	    bytes >> 20, bytes == 0 ? 100 : done * 100 / bytes);
 }
 
 static void
@@ -90,7 +75,7 @@ check(struct cli *c, struct checking *k, const char *path)
 	struct store_check_report r;
 	int e = store_check_with(path, &ask, &r);
 
-	clear_progress(k);
+	progress_clear(&k->progress);
 	if (k->lines != NULL)
 		print_json(k, path, &r, e);
 	else if (r.format != 0)
@@ -114,7 +99,7 @@ cmd_check_data(struct cli *c)
 	char err[DATA_DIR_ERROR];
 	int lock = -1, rc;
 
-	k.shows_progress = k.lines == NULL && isatty(STDERR_FILENO) == 1;
+	progress_init(&k.progress, k.lines == NULL);
 	if (data_dir_keep(path, &lock, err))
 		rc = check(c, &k, path);
 	else

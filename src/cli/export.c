@@ -92,8 +92,10 @@ cmd_export(struct cli *c)
 	    vhost != NULL ? HTTP_PATH("/api/definitions/*", vhost) : xstrdup("/api/definitions");
 	char *what = vhost != NULL ? text_safe_format("vhost '%s'", vhost) : NULL;
 	json_t *doc = NULL;
-	int rc = http_client_call(
-	    c, &(struct http_call){ .path = path, .what = what, .limit_s = LIMIT_S }, NULL, &doc);
+	int rc = http_client_call(c,
+	    &(struct http_call){
+	        .path = path, .what = what, .doing = "exporting", .limit_s = LIMIT_S },
+	    NULL, &doc);
 
 	if (rc == CLI_OK && file != NULL && strcmp(file, "-") != 0)
 		rc = write_file(c, file, doc);

@@ -20,6 +20,7 @@
 #include "cli/client_tls.h"
 #include "cli/login.h"
 #include "cli/text_safe.h"
+#include "cli/waiting.h"
 
 enum {
 	GET_S = 10,
@@ -39,6 +40,7 @@ struct talk {
 	struct cli *cli;              /* borrowed */
 	const struct http_call *call; /* borrowed */
 	struct event_base *base;
+	struct waiting *waiting; /* owned; NULL: nobody is told, or it is over */
 	struct evhttp_uri *uri;
 	SSL *ssl;   /* owned; NULL: plain HTTP */
 	char *host; /* owned; without the brackets of IPv6 */
@@ -58,6 +60,7 @@ on_answer(struct evhttp_request *req, void *arg)
 	const char *note;
 	struct evbuffer *b;
 
+	waiting_free(&k->waiting);
 	if (req == NULL || evhttp_request_get_response_code(req) == 0)
 		return;
 	k->status = evhttp_request_get_response_code(req);
@@ -72,7 +75,10 @@ on_answer(struct evhttp_request *req, void *arg)
 static void
 on_error(enum evhttp_request_error error, void *arg)
 {
-	((struct talk *)arg)->error = (int)error;
+	struct talk *k = arg;
+
+	k->error = (int)error;
+	waiting_free(&k->waiting);
 }
 
 /* The text before the first ':' of the URL's user part, and what follows it, stand in for the options that were
@@ -219,8 +225,11 @@ run(struct talk *k)
 		abort();
 	evhttp_connection_set_timeout(conn, limit_s(k->call));
 	evhttp_connection_set_max_body_size(conn, ANSWER_MAX);
+	if (k->call->doing != NULL)
+		k->waiting = waiting_new(k->base, conn, k->call->doing, k->call->text.n);
 	if (evhttp_make_request(conn, make_request(k), method_types[k->call->method], target) == 0)
 		(void)event_base_dispatch(k->base);
+	waiting_free(&k->waiting);
 	evhttp_connection_free(conn);
 	free(target);
 }

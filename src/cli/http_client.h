@@ -23,6 +23,7 @@ struct http_call {
 	struct span text;    /* instead of body: JSON as it is; borrowed */
 	const char *what;    /* borrowed: "queue 'q' in vhost '/'", which a 404 says is missing; NULL: none */
 	int status_too;      /* a status that is an answer as well, such as 404; 0: none */
+	const char *doing;   /* borrowed: "importing", which a terminal is told if it lasts; NULL: it is not told */
 	int limit_s;        /* without a byte from the node that is a failure; 0: 10 for a GET, else 120 */
 };
 

@@ -109,6 +109,7 @@ send_text(struct cli *c, struct span text)
 	        .text = text,
 	        .what = what,
 	        .status_too = 400,
+	        .doing = "importing",
 	        .limit_s = HTTP_PATIENT_S },
 	    &status, &answer);
 

@@ -266,8 +266,9 @@ list_show(struct cli *c, const char *name, const char *vhost)
 		path = path_of(c, kind, vhost, &k, &is_whole);
 		what = vhost != NULL ? text_safe_format("vhost '%s'", vhost) : NULL;
 		rc = http_client_call(c,
-		    &(struct http_call){ .path = path, .what = what, .limit_s = LIMIT_S }, NULL,
-		    &list);
+		    &(struct http_call){
+		        .path = path, .what = what, .doing = "listing", .limit_s = LIMIT_S },
+		    NULL, &list);
 		free(what);
 		free(path);
 	}

@@ -45,6 +45,7 @@ cmd_snapshot(struct cli *c)
 		        .path = "/api/hermes/snapshot",
 		        .body = body,
 		        .what = "cannot make it",
+		        .doing = "backing up",
 		        .limit_s = HTTP_PATIENT_S },
 		    NULL, NULL);
 		if (rc == CLI_OK)

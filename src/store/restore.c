@@ -20,9 +20,8 @@ enum { LINE = 600 };
 
 struct restore {
 	struct disk *from, *to; /* borrowed */
-	store_say_fn *say;
-	void *arg;
-	uint64_t files, bytes;
+	const struct store_restore_ask *ask;
+	uint64_t files, bytes, total; /* total: as the manifest has it */
 	bool has_store;
 };
 
@@ -34,7 +33,14 @@ static void PRINTF(2, 3) say(const struct restore *r, const char *fmt, ...)
 	va_start(ap, fmt);
 	(void)vsnprintf(line, sizeof line, fmt, ap);
 	va_end(ap);
-	r->say(r->arg, line);
+	r->ask->check.say(r->ask->check.arg, line);
+}
+
+static void
+tell_copied(const struct restore *r, uint64_t bytes)
+{
+	if (r->ask->copied != NULL)
+		r->ask->copied(r->ask->check.arg, bytes, r->total > bytes ? r->total : bytes);
 }
 
 static int
@@ -43,9 +49,12 @@ copy(struct restore *r, const char *name, uint64_t end)
 	struct file_copy c;
 	int e = file_copy_begin(&c, r->from, name, r->to, name, end, 0);
 
-	while (e == 0 && (e = file_copy_step(&c)) == 1)
+	while (e == 0 && (e = file_copy_step(&c)) == 1) {
+		tell_copied(r, r->bytes + c.at);
 		e = 0;
+	}
 	r->bytes += c.size;
+	tell_copied(r, r->bytes);
 	return e;
 }
 
@@ -89,6 +98,16 @@ restore_file(void *arg, const char *name, uint64_t size)
 }
 
 static int
+add_size(void *arg, const char *name, uint64_t size)
+{
+	struct restore *r = arg;
+
+	(void)name;
+	r->total += size;
+	return 0;
+}
+
+static int
 read_manifest(struct restore *r, char **out, size_t *n)
 {
 	struct disk_file *f;
@@ -115,6 +134,8 @@ restore_files(struct restore *r)
 	size_t n = 0;
 	int e = read_manifest(r, &manifest, &n);
 
+	if (e == 0)
+		e = manifest_each(manifest, n, add_size, r);
 	if (e == 0)
 		e = manifest_each(manifest, n, restore_file, r);
 	if (e == -ENOENT && manifest == NULL)
@@ -159,9 +180,9 @@ for_folders(struct restore *r, int (*f)(struct disk *d, const char *name))
 }
 
 int
-store_restore_disk(struct disk *from, struct disk *to, store_say_fn *say_line, void *arg)
+store_restore_disk(struct disk *from, struct disk *to, const struct store_restore_ask *ask)
 {
-	struct restore r = { .from = from, .to = to, .say = say_line, .arg = arg };
+	struct restore r = { .from = from, .to = to, .ask = ask };
 	struct store_check_report report;
 	int e = for_folders(&r, to->ops->make_folder);
 
@@ -180,8 +201,7 @@ store_restore_disk(struct disk *from, struct disk *to, store_say_fn *say_line, v
 		return e;
 	}
 	say(&r, "%" PRIu64 " files with %" PRIu64 " bytes were copied", r.files + 1, r.bytes);
-	return store_check_disk(
-	    to, &(struct store_check_ask){ .say = say_line, .arg = arg }, &report);
+	return store_check_disk(to, &ask->check, &report);
 }
 
 /* The lock is the caller's, lost+found that of a file system. 0, -ENOTEMPTY or what else is wrong. */
@@ -222,9 +242,9 @@ sync_above(const char *path)
 }
 
 int
-store_restore(const char *from, const char *to, store_say_fn *say_line, void *arg)
+store_restore(const char *from, const char *to, const struct store_restore_ask *ask)
 {
-	struct restore r = { .say = say_line, .arg = arg };
+	struct restore r = { .ask = ask };
 	struct disk *source = disk_real_new(from), *target = NULL;
 	int e = source == NULL ? -errno : 0;
 
@@ -245,7 +265,7 @@ store_restore(const char *from, const char *to, store_say_fn *say_line, void *ar
 	else if (e != 0)
 		say(&r, "cannot use %s: %s", to, strerror(-e));
 	else
-		e = store_restore_disk(source, target, say_line, arg);
+		e = store_restore_disk(source, target, ask);
 	if (target != NULL)
 		disk_free(&target);
 	disk_free(&source);

@@ -274,7 +274,11 @@ int store_check_with(const char *path, const struct store_check_ask *ask, struct
 uint32_t store_format(void);
 /* Copies a snapshot (never links) into `to`, which is made or empty, and checks the copy as store_check() does. 0, 1 or
  * -errno, with a line that says why. */
-int store_restore(const char *from, const char *to, store_say_fn *say, void *arg);
+struct store_restore_ask {
+	struct store_check_ask check; /* its arg is that of `copied`, too */
+	void (*copied)(void *arg, uint64_t done, uint64_t bytes); /* after each piece; NULL: nobody asks */
+};
+int store_restore(const char *from, const char *to, const struct store_restore_ask *ask);
 
 static inline bool
 store_must_wait(const struct store *s, struct store_wait w)

@@ -148,6 +148,6 @@ void chains_free(struct store *s);	/* store_free, before lanes are freed: waits 
 void snapshot_turn(struct store *s);
 /* check.c, restore.c: the same on any disk. */
 int store_check_disk(struct disk *d, const struct store_check_ask *ask, struct store_check_report *out);
-int store_restore_disk(struct disk *from, struct disk *to, store_say_fn *say, void *arg);
+int store_restore_disk(struct disk *from, struct disk *to, const struct store_restore_ask *ask);
 
 #endif

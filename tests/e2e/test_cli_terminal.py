@@ -3,6 +3,7 @@
 import contextlib
 import http.server
 import json
+import re
 import signal
 import subprocess
 import threading
@@ -128,3 +129,36 @@ def test_a_full_disk(words):
         done = subprocess.run([str(BINARY), *words], stdout=full, stderr=subprocess.PIPE, text=True,
                               env=clean_env({"HERMES_URL": url}), timeout=30 * SLOW)
     assert done.returncode == 1 and done.stderr.startswith("hermes %s: cannot write the output: " % words[0])
+
+
+@pytest.mark.parametrize("words", [["import", "FILE"], ["list", "queues"]], ids=lambda w: w[0])
+def test_who_waits_is_told(broker, tmp_path, words):
+    """A terminal, after a second, until the answer is there; a pipe is told nothing."""
+    (tmp_path / "FILE").write_text("{}")
+    words = [str(tmp_path / word) if word == "FILE" else word for word in words]
+    go_on = threading.Event()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            assert go_on.wait(60 * SLOW)
+            body = b"[]" if words[0] == "list" else b"{}"
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_POST
+
+        def log_message(self, *args):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
+        env = {"HERMES_URL": "http://127.0.0.1:%d" % server.server_address[1]}
+        status, said = at_terminal(broker, words, [(b": the node is at it, ", go_on.set)], env=env)
+        assert status == 0, said
+        assert re.search(rb"\r\w+ing( up)?: the node is at it, \d+ s\x1b\[K", said) and b"\r\x1b[K" in said, said
+        done = hermes(*words, env=env)
+        assert (done.returncode, done.stderr) == (0, "")
+        server.shutdown()

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 import hashlib
 import os
+import re
 import threading
 
 import pika
 
 from node import hermes, wait_for
+from shell import at_terminal
 
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
 #: small files and little memory, so that a few seconds see rolls, spills and segments
@@ -154,3 +156,15 @@ def test_refusals(node, tmp_path):
     (tmp_path / "relative" / "manifest").unlink()
     done = hermes("restore", tmp_path / "relative", "-d", tmp_path / "new")
     assert done.returncode == 1 and "manifest" in done.stdout + done.stderr
+
+
+def test_progress_of_restoring(node, tmp_path):
+    """On standard error if that is a terminal, and taken away at the end."""
+    this = node(SETTINGS)
+    done = hermes("snapshot", tmp_path / "backup", env=url(this))
+    assert done.returncode == 0, done.stderr
+    status, said = at_terminal(this, ["restore", tmp_path / "backup", "-d", tmp_path / "new"])
+    assert status == 0 and re.search(rb"\r\d+ of \d+ MiB copied\x1b\[K\r\x1b\[K", said), said
+    assert b"restored into" in said.splitlines()[-1]
+    done = hermes("restore", tmp_path / "backup", "-d", tmp_path / "newer")
+    assert (done.returncode, done.stderr) == (0, "") and "MiB" not in done.stdout

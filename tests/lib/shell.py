@@ -35,7 +35,8 @@ def rows(text):
 
 
 def at_terminal(broker, words, answers=(), env=None):
-    """Runs hermes on a terminal and gives its answers to its prompts; the exit status and what the terminal shows."""
+    """Runs hermes on a terminal and gives its answers to its prompts; the exit status and what the terminal shows. An answer
+    that can be called is."""
     master, slave = pty.openpty()
     process = subprocess.Popen([str(BINARY)] + [str(w) for w in words], stdin=slave, stdout=slave, stderr=slave,
                                env=clean_env({"HERMES_URL": broker.http_url, "HERMES_AMQP": broker.amqp_url, **(env or {})}))
@@ -55,7 +56,10 @@ def at_terminal(broker, words, answers=(), env=None):
 
     for prompt, answer in answers:
         more(prompt)
-        os.write(master, answer)
+        if callable(answer):
+            answer()
+        else:
+            os.write(master, answer)
     more(None)
     os.close(master)
     return process.wait(30 * SLOW), said

@@ -34,6 +34,19 @@ say(void *arg, const char *line)
 	snprintf(said + n, sizeof said - n, "%s\n", line);
 }
 
+static uint64_t copied, to_copy;
+
+static void
+note_copied(void *arg UNUSED, uint64_t done, uint64_t bytes)
+{
+	ck_assert_uint_ge(done, copied);
+	ck_assert_uint_le(done, bytes);
+	copied = done;
+	to_copy = bytes;
+}
+
+static const struct store_restore_ask asking = { .check = { .say = say }, .copied = note_copied };
+
 static struct item *small[LANES][EACH], *big[BIG];
 
 /* Some lanes, a long one that is spilled, acknowledgements everywhere. */
@@ -188,7 +201,7 @@ check_restored(void)
 	ck_assert_msg(done_error == 0, "%s", done_text);
 	ck_assert_msg(store_check(snapshot_path, say, NULL) == 0, "%s", said);
 	said[0] = '\0';
-	ck_assert_msg(store_restore(snapshot_path, restored_path, say, NULL) == 0, "%s", said);
+	ck_assert_msg(store_restore(snapshot_path, restored_path, &asking) == 0, "%s", said);
 	store_close();
 	drop_items();
 	ck_assert_uint_eq(store_open(restored_path).damaged, 0);
@@ -312,7 +325,7 @@ START_TEST(test_cancel)
 		ck_assert_int_eq(done_calls, 0);
 		store_close();
 		/* a last step that was under way may have ended it */
-		was_whole = store_restore(snapshot_path, restored_path, say, NULL) == 0;
+		was_whole = store_restore(snapshot_path, restored_path, &asking) == 0;
 		ck_assert(was_whole || strstr(said, "manifest") != NULL ||
 		          strstr(said, "cannot open") != NULL);
 		drop_items();
@@ -451,7 +464,11 @@ START_TEST(test_check_of_an_emptied_segment)
 	store_close();
 	drop_items();
 	ck_assert_msg(store_check(rw.folder, say, NULL) == 0, "%s", said);
-	ck_assert_msg(store_restore(snapshot_path, restored_path, say, NULL) == 0, "%s", said);
+	copied = 0;
+	ck_assert_msg(store_restore(snapshot_path, restored_path, &asking) == 0, "%s", said);
+	/* all but the file `store`, which comes last */
+	ck_assert_uint_gt(copied, 0);
+	ck_assert_uint_le(to_copy - copied, STORE_FILE_SIZE);
 	ck_assert_uint_eq(store_open(restored_path).damaged, 0);
 	clean_up();
 	ck_assert_uint_eq(rw.items, 0);
@@ -469,19 +486,19 @@ START_TEST(test_restore_refuses)
 	store_close();
 	drop_items();
 	/* not into something */
-	ck_assert_int_eq(store_restore(snapshot_path, rw.folder, say, NULL), -ENOTEMPTY);
+	ck_assert_int_eq(store_restore(snapshot_path, rw.folder, &asking), -ENOTEMPTY);
 	/* a damaged manifest, a missing file, a damaged one */
 	flip(snapshot_path, MANIFEST_NAME, 30);
-	ck_assert_int_eq(store_restore(snapshot_path, restored_path, say, NULL), -EBADMSG);
+	ck_assert_int_eq(store_restore(snapshot_path, restored_path, &asking), -EBADMSG);
 	flip(snapshot_path, MANIFEST_NAME, 30);
 	test_folder_remove(restored_path);
 	path = xasprintf("%s/store", snapshot_path);
 	ck_assert_int_eq(rename(path, restored_path), 0);
-	ck_assert_int_lt(store_restore(snapshot_path, restored_path, say, NULL), 0);
+	ck_assert_int_lt(store_restore(snapshot_path, restored_path, &asking), 0);
 	ck_assert_int_eq(rename(restored_path, path), 0);
 	free(path);
 	flip(snapshot_path, journal_name(snapshot_path), FILE_HEADER + 5000);
-	ck_assert_int_eq(store_restore(snapshot_path, restored_path, say, NULL), 1);
+	ck_assert_int_eq(store_restore(snapshot_path, restored_path, &asking), 1);
 	clean_up();
 }
 END_TEST
