@@ -28,7 +28,7 @@ TAILQ_HEAD(ending_list, channel);
 
 /* What a parked channel waits for (park.h). */
 enum park_reason {
-	PARK_MEMORY,	/* the memory alarm, at a publish */
+	PARK_MEMORY,	/* the memory alarm, or the end of maintenance, at a publish */
 	PARK_STORE,	/* the disk is full or far behind, at a persistent message */
 	PARK_LAG,	/* a queue that it publishes to has too much in memory */
 	PARK_LETTERS,	/* too many dead letters of a queue that it publishes to wait for their turn */
@@ -64,7 +64,7 @@ struct amqp {
 	struct reply_to *reply_to;		/* borrowed: hash of those who take direct replies, by id (reply_to.c) */
 	uint64_t reply_number;			/* messages with an address for direct replies so far */
 	bool hard_seen;				/* parked channels were looked at for the hard memory limit */
-	uint64_t alarm_seen;			/* and put in order for this memory alarm (memory.alarms); 0: not */
+	uint64_t alarm_seen;			/* and put in order for this memory alarm or maintenance; 0: not */
 	bool told_blocked;			/* some connection was told connection.blocked and not yet the end of it */
 	bool stopping;
 };

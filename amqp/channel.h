@@ -72,7 +72,7 @@ struct channel {
 	bool lags_behind_letters; /* too many dead letters of one wait for their turn: */
 	uint64_t letters_eased;   /* the broker's, then */
 	uint64_t loads;                 /* PARK_LOAD: broker->loads when it was parked */
-	uint64_t alarm; /* the memory alarm (memory.alarms) that session_allowance() belongs to */
+	uint64_t alarm; /* the memory alarm or maintenance that session_allowance() belongs to */
 	TAILQ_ENTRY(channel) confirming_link, parked_link, ending_link;
 	struct channel *dead_next; /* amqp->dead_channels: closed, freed at the end of the turn */
 };

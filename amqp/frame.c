@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "broker/broker.h"
+#include "broker/drain.h"
 
 enum {
 	METHOD_HEAD = 4,  /* class and method in a method frame's payload */
@@ -357,7 +358,7 @@ publish_on_channel(
 	size_t used = 0;
 	bool taken;
 
-	if (unlikely(memory_short(&c->client.broker->memory))) {
+	if (drain_holds_publishers(c->client.broker)) {
 		taken = channel_park(ch, frame, FRAME_OVERHEAD + (size_t)size, &e);
 		if (e != NULL)
 			refuse_method(c, ch->id, e, ID_PUBLISH);

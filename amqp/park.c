@@ -13,6 +13,7 @@
 #include "amqp/frame.h"
 #include "base/mem.h"
 #include "broker/broker.h"
+#include "broker/drain.h"
 
 enum {
 	PARKED_MAX = 256 << 10,     /* bytes of frames a connection */
@@ -23,7 +24,7 @@ enum {
 bool
 park_is_alarm(const struct amqp *a)
 {
-	return memory_short(&a->broker->memory) || a->hold_text != NULL;
+	return drain_holds_publishers(a->broker) || a->hold_text != NULL;
 }
 
 /* --- keeping ------------------------------------------------------------ */

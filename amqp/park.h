@@ -38,9 +38,9 @@ bool park_is_alarm(const struct amqp *a);
 
 /* ---- memory ---- */
 
-/* Asked with each basic.publish while memory_short(): does memory keep this channel from publishing now? True: the
- * frame is kept (if the connection holds too many it is not read), or *error is set and the channel must be closed
- * instead (hard limit, 406). False: handle it. *error is NULL unless refused. */
+/* Asked with each basic.publish while drain_holds_publishers(): does memory, or maintenance, keep this channel from
+ * publishing now? True: the frame is kept (if the connection holds too many it is not read), or *error is set and the
+ * channel must be closed instead (hard limit, 406). False: handle it. *error is NULL unless refused. */
 bool channel_park(struct channel *ch, const uint8_t *frame, size_t n, const struct error **error);
 /* A parked channel got a delivery: it may publish one more. */
 void park_on_delivery(struct channel *ch);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Channels that a memory alarm keeps from publishing.
+ * Channels that a memory alarm, or maintenance (broker/drain.h), keeps from publishing.
  *
  * Over the watermark a channel is parked at its next publish. One that also takes messages may go on with as many
  * publishes as deliveries it held when the alarm began or got since: it adds no more than it takes, and its acks are
@@ -14,13 +14,21 @@
 #include "amqp/frame.h"
 #include "amqp/park.h"
 #include "broker/broker.h"
+#include "broker/drain.h"
+
+/* Times that publishers began to wait. */
+static uint64_t
+alarms(const struct broker *b)
+{
+	return b->memory.alarms + b->drains;
+}
 
 /* The session counts deliveries up all the time; with each alarm the count begins anew. */
 static uint64_t
 allowance(struct channel *ch)
 {
 	struct session *s = &ch->session;
-	uint64_t alarm = s->broker->memory.alarms;
+	uint64_t alarm = alarms(s->broker);
 
 	if (ch->alarm != alarm) {
 		ch->alarm = alarm;
@@ -46,20 +54,21 @@ channel_park(struct channel *ch, const uint8_t *frame, size_t n, const struct er
 
 	*error = NULL;
 	(void)memory_check(memory, s->broker->now_ms);
-	if (!memory_short(memory))
+	if (!drain_holds_publishers(s->broker))
 		return false;
 	if (memory->state == MEMORY_HARD && session_unacked(s) > 0) {
 		*error = too_short(ch);
 		return true;
 	}
-	if (memory->state == MEMORY_HIGH && allowance(ch) > 0) {
+	if (memory->state != MEMORY_HARD && allowance(ch) > 0) {
 		session_allow(s, allowance(ch) - 1);
 		return false;
 	}
 	park_put(ch, PARK_MEMORY);
 	s->broker->stats.parked++;
 	ch->conn->amqp->told_blocked = true;
-	connection_tell_blocked(ch->conn, "low on memory");
+	connection_tell_blocked(
+	    ch->conn, memory_short(memory) ? "low on memory" : drain_reason(s->broker));
 	channel_keep_parked(ch, frame, n);
 	return true;
 }
@@ -84,7 +93,7 @@ park_on_delivery(struct channel *ch)
 bool
 park_memory_goes_on(struct channel *ch)
 {
-	return !memory_short(&ch->session.broker->memory) || allowance(ch) > 0;
+	return !drain_holds_publishers(ch->session.broker) || allowance(ch) > 0;
 }
 
 void
@@ -160,9 +169,9 @@ park_memory_run(struct amqp *a, size_t *left, struct frame_share *share)
 		return close_holders(a);
 	}
 	a->hard_seen = false;
-	if (memory->state == MEMORY_HIGH && a->alarm_seen != memory->alarms)
+	if (drain_holds_publishers(a->broker) && a->alarm_seen != alarms(a->broker))
 		order_anew(list);
-	a->alarm_seen = memory->alarms;
+	a->alarm_seen = alarms(a->broker);
 	for (unsigned i = 0; i<PARK_RUN_CHANNELS && * left> 0; i++) {
 		if ((ch = TAILQ_FIRST(list)) == NULL || !park_memory_goes_on(ch))
 			return false;

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "broker/broker.h"
+#include "broker/drain.h"
 #include "mgmt/about.h"
 #include "mgmt/http.h"
 #include "mgmt/mgmt_priv.h"
@@ -91,11 +92,20 @@ route_healthz(struct request *r)
 	answer_anybody(r, health_problem(r->m, text, sizeof text));
 }
 
-/* Whether to send clients here: an alarm holds back publishers only, and others are to drain what is there. */
+/* Whether to send clients here: an alarm holds back publishers only, and others are to drain what is there. Those that do so
+ * in maintenance are here already. */
+static const char *
+service_problem(const struct mgmt *m)
+{
+	if (m->broker->closing)
+		return "the node is stopping";
+	return drain_is_on(m->broker) ? "the node is drained for maintenance" : NULL;
+}
+
 void
 route_readyz(struct request *r)
 {
-	answer_anybody(r, r->m->broker->closing ? "the node is stopping" : NULL);
+	answer_anybody(r, service_problem(r->m));
 }
 
 void
@@ -110,7 +120,7 @@ route_health_alarms(struct request *r)
 void
 route_health_service(struct request *r)
 {
-	answer(r, r->m->broker->closing ? "the node is stopping" : NULL);
+	answer(r, service_problem(r->m));
 }
 
 /* Virtual hosts are up as long as the node is; there are no mirrors; a quorum is the node itself. */

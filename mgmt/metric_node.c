@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "broker/broker.h"
+#include "broker/drain.h"
 #include "broker/history.h"
 #include "broker/parameter.h"
 #include "broker/tap.h"
@@ -39,6 +40,7 @@ struct view {
 	struct login_counts logins;
 	struct history_stats history;
 	struct tap_stats taps;
+	struct drain_stats drain; /* 0 while nothing is drained */
 	const struct http_stats *http, *http_metrics;
 	const struct gate_stats *gate; /* zeros where there is no gate */
 };
@@ -175,6 +177,12 @@ struct view {
 	X("hermes_healthy", NULL, GAUGE, 0,                                                    \
 	    !v->b->closing && !memory_short(&v->b->memory) && !v->b->disk_low,                 \
 	    "1: no alarm, and the node is not stopping")                                       \
+	X("hermes_draining", NULL, GAUGE, 0, drain_is_on(v->b),                                \
+	    "1: maintenance, publishers wait until its end")                                   \
+	X("hermes_drain_messages_left", NULL, GAUGE, 0, v->drain.left,                         \
+	    "In maintenance: messages that are held, or ready where consumers are")            \
+	X("hermes_drain_messages_not_taken", NULL, GAUGE, 0, v->drain.stay,                    \
+	    "In maintenance: messages that are ready where nobody takes them")                 \
 	X("hermes_memory_held_bytes", NULL, GAUGE, 0, mem_total(),                             \
 	    "Memory that counts against memory.limit")                                         \
 	X("hermes_memory_limit_bytes", NULL, GAUGE, 0, v->b->memory.limit, "memory.limit")     \
@@ -272,6 +280,7 @@ look(struct mgmt *m, struct view *v)
 	node_limits(m, &v->limits);
 	history_stats(b, &v->history);
 	tap_stats(b, &v->taps);
+	drain_stats(b, &v->drain);
 }
 
 /* ---- counters that have tables of their own ---- */

@@ -13,6 +13,7 @@
 #include "base/machine.h"
 #include "base/mem.h"
 #include "broker/broker.h"
+#include "broker/drain.h"
 #include "mgmt/about.h"
 #include "mgmt/http.h"
 #include "mgmt/mgmt_priv.h"
@@ -252,7 +253,7 @@ document(struct request *r)
 	json_put(o, "name", json_string(cfg->node_name));
 	json_put(o, "type", json_string("disc"));
 	json_put(o, "running", json_true());
-	json_put(o, "being_drained", json_boolean(m->broker->closing));
+	json_put(o, "being_drained", json_boolean(m->broker->closing || drain_is_on(m->broker)));
 	json_put(o, "os_pid", json_sprintf("%d", (int)getpid()));
 	json_put(o, "uptime", json_integer((json_int_t)(m->loop->now_ms - m->node.started_ms)));
 	json_put(o, "processors", json_integer(sysconf(_SC_NPROCESSORS_ONLN)));

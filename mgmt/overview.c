@@ -15,6 +15,7 @@
 #include "mgmt/about.h"
 #include "mgmt/health.h"
 #include "mgmt/http.h"
+#include "mgmt/maintenance.h"
 #include "mgmt/mgmt_priv.h"
 #include "mgmt/request.h"
 #include "mgmt/rows.h"
@@ -126,12 +127,13 @@ hermes(const struct mgmt *m)
 	char text[160];
 	const char *problem = health_problem(m, text, sizeof text);
 
-	return json_pack("{s:s, s:I, s:I, s:b, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version",
-	    m->node.version, "started_ms", (json_int_t)m->node.started_ms, "uptime_ms",
+	return json_pack("{s:s, s:I, s:I, s:b, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	    "version", m->node.version, "started_ms", (json_int_t)m->node.started_ms, "uptime_ms",
 	    (json_int_t)(m->loop->now_ms - m->node.started_ms), "healthy", problem == NULL,
 	    "problem", problem, "memory", memory(m), "alarms", alarms(m), "counters",
 	    all_counters(&m->broker->stats), "process", loop_counters(m), "store",
-	    store_counters(m), "history", history_counters(m), "tails", tail_counters(m));
+	    store_counters(m), "history", history_counters(m), "tails", tail_counters(m),
+	    "maintenance", maintenance_doc(m->broker));
 }
 
 void

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "broker/broker.h"
+#include "broker/drain.h"
 #include "broker/error.h"
 #include "broker/publisher.h"
 #include "broker/user.h"
@@ -31,7 +32,8 @@ static const char gone[] = "vhost_or_user_not_found";
 static bool
 may_begin(struct request *r)
 {
-	const char *why = publisher_hold(r->m->broker);
+	const struct broker *b = r->m->broker;
+	const char *why = drain_is_on(b) ? drain_reason(b) : publisher_hold(b);
 
 	if (exchange_arg(r, 1).n > 255) {
 		reply_bad(r, "the name of an exchange is at most 255 bytes long");

@@ -27,6 +27,7 @@
 #include "base/version.h"
 #include "base/worker.h"
 #include "broker/broker.h"
+#include "broker/drain.h"
 #include "crash.h"
 #include "data_dir.h"
 #include "mgmt/mgmt.h"
@@ -144,8 +145,9 @@ say_status(struct node *n, uint64_t now_ms)
 		return;
 	n->status_ms = now_ms + STATUS_MS;
 	notify_status(&n->notify,
-	    "connections: %" PRIu32 ", queues: %" PRIu64 ", messages ready: %" PRIu64 "%s%s",
+	    "connections: %" PRIu32 ", queues: %" PRIu64 ", messages ready: %" PRIu64 "%s%s%s",
 	    n->amqp->connection_count, b->stats.queues, b->stats.messages_ready,
+	    drain_is_on(b) ? "; drained for maintenance: publishers wait" : "",
 	    memory_short(&b->memory) ? "; memory alarm: publishers are held back" : "",
 	    b->disk_low ? "; disk alarm: publishers are held back" : "");
 }

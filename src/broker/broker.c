@@ -11,6 +11,7 @@
 #include "broker/delay.h"
 #include "broker/delay_heap.h"
 #include "broker/dead_letter.h"
+#include "broker/drain.h"
 #include "broker/event.h"
 #include "broker/hash.h"
 #include "broker/notice.h"
@@ -162,6 +163,7 @@ broker_free(struct broker **bp)
 	b->is_silent = true;
 	while (session_run_returning(b))
 		continue;
+	(void)drain_end(b);
 	transfers_stop(b);
 	dead_letters_stop(b);
 	vhosts_free(b);

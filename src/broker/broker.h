@@ -36,6 +36,7 @@ struct lane_place;
 struct dedups;
 struct delay;
 struct delay_garbage;
+struct drain;
 struct history;
 struct transfers;
 
@@ -133,13 +134,15 @@ struct broker {
 	struct message_stats no_stats;	/* what belongs to no vhost is counted here, and nobody looks */
 	struct queue_depth no_depth;
 	struct memory memory;
+	struct drain *drain;		/* owned; NULL: publishers are let in (drain.h) */
+	uint64_t drains;		/* times that it began */
 	struct broker_stats stats;
 	struct delivery_stats quorum_stats;	/* what of them is of quorum queues */
 	struct histogram sizes;		/* of published messages, by histogram_sizes; not those of the first place */
 	struct histogram confirm_waits;	/* by histogram_us: how long those waited that stats.confirm_waited counts */
 	struct back_pressure pressure[PRESSURES];
 	uint64_t exchanges_uncounted;	/* publishes of channels to more exchanges than they count (session.h) */
-	bool closing;			/* maintenance or stop: nothing new is accepted */
+	bool closing;			/* it stops: nothing new is accepted */
 };
 
 /* With vhost "/", or the default_vhost of the settings, and the default accounts unless the settings name one: those are

@@ -321,6 +321,7 @@ queue_remove(struct queue *q)
 	buckets_remove(&vh->queues_by_id, &q->by_id);
 	if (b->spill.next == q)
 		b->spill.next = TAILQ_NEXT(q, all_link);
+	walk_pass(&b->walks, &q->all_link, WALK_LINK(TAILQ_NEXT(q, all_link), all_link));
 	TAILQ_REMOVE(&b->queues, q, all_link);
 	exchange_changed(vh->default_exchange);
 	if (q->owner != NULL)

@@ -88,7 +88,7 @@
 /* What channels wait for, so that whoever uses them is held back (DESIGN: ownership, bounds, back pressure).
  *	X(name, help) */
 #define BACK_PRESSURE(X)                                                                          \
-	X(memory, "the memory alarm")                                                             \
+	X(memory, "the memory alarm, or maintenance")                                             \
 	X(disk, "a disk that is full or far behind")                                              \
 	X(queue, "a queue that has too much in memory")                                           \
 	X(letters, "dead letters to be sent")                                                     \

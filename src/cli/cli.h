@@ -108,6 +108,8 @@ int cmd_import(struct cli *c);
 int cmd_snapshot(struct cli *c);
 int cmd_restore(struct cli *c);
 int cmd_check_data(struct cli *c);
+int cmd_drain(struct cli *c);
+int cmd_resume(struct cli *c);
 int cmd_bench(struct cli *c);
 int cmd_completion(struct cli *c);
 

@@ -408,6 +408,19 @@ static const struct cli_option policy_options[] = {
 	END_OF_TABLE,
 };
 
+static const struct cli_option drain_options[] = {
+	{ .name = "wait",
+	    .letter = 'w',
+	    .value = "TIME",
+	    .text = "at most so long (such as 5m); as long as it takes if not given" },
+	{ .name = "no-wait", .text = "do not wait: 'hermes status' shows how far it is" },
+	{ .name = "reason",
+	    .value = "TEXT",
+	    .text = "what clients are told, in at most 200 bytes" },
+	{ .name = "json", .text = "the state in the end as JSON" },
+	END_OF_TABLE,
+};
+
 static const struct cli_option definitions_options[] = {
 	{ .name = "vhost",
 	    .value = "NAME",
@@ -430,7 +443,8 @@ const struct cli_command cli_commands[] = {
 	    .run = cmd_status,
 	    .usage = "[OPTIONS]",
 	    .text = "show the state of a node",
-	    .help = "Exit status 0 only if the node is healthy.\n"
+	    .help = "Exit status 0 only if the node is healthy; one that is drained for "
+	            "maintenance is.\n"
 	            "  hermes status --url http://broker-1:15672 --user app --password secret\n",
 	    .options = status_options,
 	    .client_http = true },
@@ -743,6 +757,27 @@ const struct cli_command cli_commands[] = {
 	    .args_min = 1,
 	    .args_max = 1,
 	    .options = check_data_options },
+	{ .name = "drain",
+	    .run = cmd_drain,
+	    .usage = "[OPTIONS]",
+	    .text = "maintenance: publishers wait, queues are emptied",
+	    .help = "Publishers get connection.blocked with the reason, consumers go on. Waits "
+	            "until nothing\n"
+	            "is left that somebody takes, and names what nobody takes; then the node can "
+	            "be stopped.\n"
+	            "Exit status 1 if the time is up before. Then, and after Ctrl-C, the node "
+	            "stays drained,\n"
+	            "until hermes resume or a restart. The user has to be an administrator.\n"
+	            "  hermes drain --wait 5m --reason 'upgrade, back in ten minutes'\n",
+	    .options = drain_options,
+	    .client_http = true },
+	{ .name = "resume",
+	    .run = cmd_resume,
+	    .usage = "[OPTIONS]",
+	    .text = "end of maintenance: publishers go on",
+	    .help = "Exit status 0 also if the node was not drained. The user has to be an "
+	            "administrator.\n",
+	    .client_http = true },
 	{ .name = "bench",
 	    .run = cmd_bench,
 	    .usage = "[OPTIONS]",
@@ -783,8 +818,6 @@ const struct cli_command cli_commands[] = {
 	    .usage = "",
 	    .text = "show the version, and those of libraries" },
 	LATER("apply", "FILE", "show how definitions differ from a node, and make it so"),
-	LATER("drain", "", "maintenance mode on"),
-	LATER("resume", "", "maintenance mode off"),
 	LATER("trace", "MESSAGE", "show the life of a message"),
 	LATER("top", "", "live view of a node"),
 	END_OF_TABLE,

@@ -113,6 +113,7 @@ static const struct other_name {
 	{ "server_version", "hermes status" },
 	{ "observer", "hermes status" },
 	{ "wait", "hermes status" },
+	{ "revive", "hermes resume" },
 	{ "await_startup", "hermes status" },
 	{ "await_online_nodes", "hermes status" },
 	{ "start", "hermes server" },

@@ -103,6 +103,20 @@ print_alarms(json_t *hermes)
 }
 
 static void
+print_maintenance(json_t *hermes)
+{
+	json_t *m = at(hermes, "maintenance", NULL);
+
+	if (!json_is_true(at(m, "draining", NULL)))
+		return;
+	printf("%-13sdrained: %s", "maintenance", text_at(m, "reason", NULL));
+	if (at(m, "messages_left", NULL) != NULL) /* there was a look at the queues */
+		printf("; %lld messages are left to take, %lld that nobody takes",
+		    number_at(m, "messages_left", NULL), number_at(m, "messages_not_taken", NULL));
+	printf("\n");
+}
+
+static void
 print_memory(json_t *hermes)
 {
 	long long limit = number_at(hermes, "memory", "limit"),
@@ -180,6 +194,7 @@ print_status(json_t *o)
 	print_uptime(number_at(hermes, "uptime_ms", NULL));
 	print_ports(o);
 	print_alarms(hermes);
+	print_maintenance(hermes);
 	print_memory(hermes);
 	if (json_is_object(at(hermes, "store", NULL))) {
 		print_journal(at(hermes, "store", NULL));

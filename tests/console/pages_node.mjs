@@ -1,5 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 export const tests = {
+	'maintenance is told of': async ({ page, login, api, shot }) => {
+		await api('PUT', 'hermes/maintenance', { reason: 'new disks' });
+		try {
+			await login();
+			await page.getByText('Maintenance (new disks): publishers wait').waitFor();
+			await shot('maintenance');
+		} finally {
+			await api('DELETE', 'hermes/maintenance');
+		}
+		await page.getByText('No alarms.').waitFor();
+	},
 	'the node': async ({ page, login, open, shot }) => {
 		await login();
 		await open('node');

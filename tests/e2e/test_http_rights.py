@@ -159,6 +159,9 @@ DELETE /api/connections/username/:user administrator none
 GET /api/consumers/:vhost management visible
 GET /api/hermes/routes management none
 POST /api/hermes/snapshot administrator none
+GET /api/hermes/maintenance monitoring none
+PUT /api/hermes/maintenance administrator none
+DELETE /api/hermes/maintenance administrator none
 DELETE /api/hermes/session nobody none
 GET /api/hermes/tail/:vhost/exchange/:exchange management own
 GET /api/hermes/tail/:vhost/queue/:queue management own

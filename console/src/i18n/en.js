@@ -83,6 +83,7 @@ export default {
 	'health.ok.text': 'No alarms.',
 	'health.warn': 'Attention',
 	'health.bad': 'Alarm',
+	'trouble.drain': 'Maintenance ({reason}): publishers wait, consumers go on. {left} messages are left to take, {rest} that nobody takes. hermes resume ends it.',
 	'trouble.memory': 'Memory is short: {used} of {limit}. Publishers wait. Start consumers, purge what nobody needs, or raise memory.limit.',
 	'trouble.disk': 'The disk is nearly full: {free} free, {limit} have to be. Publishers of persistent messages wait. Free space, or lower disk.min_free.',
 	'trouble.files': 'File descriptors run short: {used} of {limit}. Raise the limit of open files of the service.',

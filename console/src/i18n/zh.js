@@ -78,6 +78,7 @@ export default {
 	'health.ok.text': '没有告警。',
 	'health.warn': '注意',
 	'health.bad': '告警',
+	'trouble.drain': '维护中（{reason}）：发布者被阻塞，消费者继续。还有 {left} 条消息待取，{rest} 条无人消费。用 hermes resume 结束维护。',
 	'trouble.memory': '内存不足：已用 {used}，上限 {limit}，发布者被阻塞。请启动消费者、清空不需要的队列，或提高 memory.limit。',
 	'trouble.disk': '磁盘将满：剩余 {free}，至少需要 {limit}，持久消息的发布者被阻塞。请释放空间，或降低 disk.min_free。',
 	'trouble.files': '文件描述符不足：已用 {used}，上限 {limit}。请提高服务的打开文件数限制。',

@@ -26,6 +26,9 @@ async function load(session, signal) {
 /** What is wrong, each with what to do about it. */
 function troubles({ overview, node }) {
 	const found = [];
+	const drain = overview.hermes?.maintenance;
+	if (drain?.draining)
+		found.push({ kind: 'warn', text: t('trouble.drain', { reason: drain.reason, left: number(drain.messages_left ?? 0), rest: number(drain.messages_not_taken ?? 0) }) });
 	if (node?.mem_alarm)
 		found.push({ kind: 'bad', text: t('trouble.memory', { used: bytes(node.mem_used), limit: bytes(node.mem_limit) }) });
 	if (node?.disk_free_alarm)

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * hermes drain, hermes resume: maintenance of a node begins and ends. The node goes on draining whatever becomes of the
+ * command, which only looks. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "cli/api.h"
+#include "cli/http_client.h"
+#include "cli/text_safe.h"
+
+enum { LOOK_FIRST_MS = 50, LOOK_LAST_MS = 1000, WAIT_MAX_MS = 7 * 24 * 3600 * 1000 };
+
+static const char PATH[] = "/api/hermes/maintenance";
+
+static long long
+number_of(const json_t *o, const char *name)
+{
+	return (long long)json_integer_value(json_object_get(o, name));
+}
+
+static bool
+is(const json_t *o, const char *name)
+{
+	return json_is_true(json_object_get(o, name));
+}
+
+static bool
+shows_progress(const struct cli *c)
+{
+	return isatty(STDERR_FILENO) && !cli_switch(c, "json");
+}
+
+static void
+show_progress(const json_t *o)
+{
+	fprintf(stderr,
+	    "\r%lld messages in %lld queues are left; Ctrl-C leaves the node drained\x1b[K",
+	    number_of(o, "messages_left"), number_of(o, "queues_left"));
+	(void)fflush(stderr);
+}
+
+/* Takes nothing; *o as the node has it now. */
+static int
+look(struct cli *c, json_t **o)
+{
+	int rc;
+
+	json_decref(*o);
+	*o = NULL;
+	rc = http_client_get(c, PATH, o);
+	if (rc == CLI_OK && !json_is_boolean(json_object_get(*o, "draining")))
+		rc = cli_fail(c, "what answers is not a Hermes node");
+	return rc;
+}
+
+/* Until it is empty, is drained no more, or the time is up; there was a look at the queues (--no-wait: at least that). */
+static int
+wait_for_end(struct cli *c, uint64_t wait_ms, json_t **o)
+{
+	uint64_t until_ms = wait_ms != 0 ? clock_now_ms() + wait_ms : UINT64_MAX;
+	bool once = cli_switch(c, "no-wait");
+	unsigned ms = LOOK_FIRST_MS;
+	int rc;
+
+	while ((rc = look(c, o)) == CLI_OK && is(*o, "draining") && !is(*o, "empty")) {
+		uint64_t now_ms = clock_now_ms();
+
+		if (json_object_get(*o, "messages_left") != NULL && (once || now_ms >= until_ms))
+			break;
+		if (shows_progress(c))
+			show_progress(*o);
+		if (now_ms < until_ms && ms > until_ms - now_ms)
+			ms = (unsigned)(until_ms - now_ms);
+		(void)nanosleep(
+		    &(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L },
+		    NULL);
+		ms = ms * 2 < LOOK_LAST_MS ? ms * 2 : LOOK_LAST_MS;
+	}
+	if (shows_progress(c))
+		fprintf(stderr, "\r\x1b[K");
+	return rc;
+}
+
+static int
+tell(struct cli *c, const json_t *o)
+{
+	long long left = number_of(o, "messages_left"), stay = number_of(o, "messages_not_taken"),
+	          delayed = number_of(o, "messages_delayed");
+	int rc = CLI_OK;
+
+	if (cli_switch(c, "json")) {
+		(void)json_dumpf(o, stdout, JSON_INDENT(2) | text_safe_json(STDOUT_FILENO));
+		printf("\n");
+	}
+	if (!is(o, "draining"))
+		return cli_fail(c, "maintenance was ended meanwhile: publishers go on");
+	if (!is(o, "empty") && !cli_switch(c, "no-wait"))
+		rc = cli_fail(c, "the time is up: %lld messages in %lld queues are left", left,
+		    number_of(o, "queues_left"));
+	if (cli_switch(c, "json"))
+		return rc;
+	if (is(o, "empty"))
+		printf("drained\n");
+	else
+		printf("the node is being drained: %lld messages in %lld queues are left\n", left,
+		    number_of(o, "queues_left"));
+	if (stay > 0)
+		printf(
+		    "nobody takes %lld messages in %lld queues; those that are durable stay over "
+		    "a restart\n",
+		    stay, number_of(o, "queues_not_taken"));
+	if (delayed > 0)
+		printf("%lld messages wait for the end of their delay\n", delayed);
+	return rc;
+}
+
+static int
+begin(struct cli *c)
+{
+	const char *reason = cli_value(c, "reason");
+	json_t *body = json_object(), *text = NULL;
+	int rc = CLI_USAGE;
+
+	if (reason == NULL || (text = api_text(c, "--reason", reason)) != NULL) {
+		if (text != NULL)
+			(void)json_object_set_new(body, "reason", text);
+		rc = http_client_call(c,
+		    &(struct http_call){ .method = HTTP_PUT, .path = PATH, .body = body }, NULL,
+		    NULL);
+	}
+	json_decref(body);
+	return rc;
+}
+
+int
+cmd_drain(struct cli *c)
+{
+	const char *wait = cli_value(c, "wait");
+	uint64_t wait_ms = 0;
+	json_t *o = NULL;
+	int rc;
+
+	if (wait != NULL &&
+	    (units_parse_ms(wait, &wait_ms) != 0 || wait_ms == 0 || wait_ms > WAIT_MAX_MS))
+		return cli_misuse(c, "--wait: '%.64s' is not a time such as 30s, 5m, 1h", wait);
+	if (wait != NULL && cli_switch(c, "no-wait"))
+		return cli_misuse(c, "of --wait and --no-wait it has to be one");
+	rc = begin(c);
+	if (rc == CLI_OK)
+		rc = wait_for_end(c, wait_ms, &o);
+	if (rc == CLI_OK)
+		rc = tell(c, o);
+	json_decref(o);
+	return rc;
+}
+
+int
+cmd_resume(struct cli *c)
+{
+	int rc = http_client_call(
+	    c, &(struct http_call){ .method = HTTP_DELETE, .path = PATH }, NULL, NULL);
+
+	if (rc == CLI_OK)
+		printf("publishers go on\n");
+	return rc;
+}
