@@ -26,6 +26,7 @@
 #include "mgmt/web_session.h"
 #include "mgmt/snapshot.h"
 #include "mgmt/users_bulk.h"
+#include "net/listen_addresses.h"
 #include "net/loop.h"
 #include "net/transport.h"
 
@@ -46,13 +47,16 @@ on_metrics_request(void *arg, struct evhttp_request *req, const struct transport
 }
 
 static bool
-listen_at(struct http *h, const struct config *cfg, const struct config_list *addresses,
-    uint16_t port, bool is_tls, const char **error)
+listen_at(struct http *h, const struct config *cfg, const struct config_list *given, uint16_t port,
+    bool is_tls, const char **error)
 {
-	for (uint32_t i = 0; i < addresses->count; i++)
-		if (!http_listen(h, cfg, addresses->item[i], port, is_tls, error))
-			return false;
-	return true;
+	struct config_list addresses;
+	bool fine = listen_addresses(given, &addresses, error);
+
+	for (uint32_t i = 0; fine && i < addresses.count; i++)
+		fine = http_listen(h, cfg, addresses.item[i], port, is_tls, error);
+	listen_addresses_free(&addresses);
+	return fine;
 }
 
 /* 0: closed. In tests, where there is no other, 0 lets the kernel choose. The ports for TLS come last (http.c). */

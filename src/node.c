@@ -32,6 +32,7 @@
 #include "data_dir.h"
 #include "mgmt/mgmt.h"
 #include "net/gate.h"
+#include "net/listen_addresses.h"
 #include "net/listener.h"
 #include "net/loop.h"
 #include "net/transport.h"
@@ -329,20 +330,17 @@ on_arrival(void *arg, const struct arrival *a)
 
 /* On each address. number 0: none. */
 static bool
-open_port(struct node *n, uint16_t number, bool is_tls)
+open_port(struct node *n, const struct config_list *addresses, uint16_t number, bool is_tls,
+    const char **error)
 {
-	const char *error;
-
-	for (uint32_t i = 0; number != 0 && i < n->cfg->listen.count; i++) {
+	for (uint32_t i = 0; number != 0 && i < addresses->count; i++) {
 		struct port *port = &n->port[n->ports];
 
 		port->node = n;
-		port->listener = listener_open(n->loop, n->cfg, n->cfg->listen.item[i], number,
-		    n->connections_max, on_accept, port, &error);
-		if (port->listener == NULL) {
-			say_failed(n, "%s (see --port, --listen)", error);
+		port->listener = listener_open(n->loop, n->cfg, addresses->item[i], number,
+		    n->connections_max, on_accept, port, error);
+		if (port->listener == NULL)
 			return false;
-		}
 		port->gate = (struct gate_port){ .listener = port->listener,
 			.is_tls = is_tls,
 			.may_proxy = true,
@@ -356,8 +354,18 @@ open_port(struct node *n, uint16_t number, bool is_tls)
 static bool
 open_ports(struct node *n)
 {
+	struct config_list addresses;
+	const char *error;
+	bool fine;
+
 	n->connections_max = connections_allowed(n);
-	return open_port(n, n->cfg->port, false) && open_port(n, n->cfg->tls_port, true);
+	fine = listen_addresses(&n->cfg->listen, &addresses, &error) &&
+	       open_port(n, &addresses, n->cfg->port, false, &error) &&
+	       open_port(n, &addresses, n->cfg->tls_port, true, &error);
+	listen_addresses_free(&addresses);
+	if (!fine)
+		say_failed(n, "%s (see --port, --listen)", error);
+	return fine;
 }
 
 static void

@@ -17,7 +17,7 @@
 #include "base/net_range.h"
 #include "base/utf8.h"
 
-enum { FILE_NAME_MAX = 4000 };
+enum { FILE_NAME_MAX = 4000, HOST_NAME_BYTES = 253 };
 
 static const char *const level_words[] = { "error", "warning", "info", "debug", NULL };
 static const char *const format_words[] = { "text", "json", NULL };
@@ -44,8 +44,10 @@ const struct cfg_key cfg_keys[] = {
 	    .text = "Name of the node. Without @ it is shown over HTTP as NAME@HOST. Default: "
 	            "hermes@HOST." },
 	{ CFG("node.listen", listen), .def = "::",
-	    .text = "Address, or list of addresses, for AMQP clients. \"::\" is every address, "
-	            "IPv4 and IPv6." },
+	    .text =
+	        "Address or name, or list of them, for AMQP clients. \"::\" is every address, "
+	        "IPv4 and IPv6; a name is looked up at the start, and all its addresses that the "
+	        "machine has count." },
 	{ CFG("node.port", port), NUMBER, .def = "5672", .max = UINT16_MAX,
 	    .text = "Port for AMQP clients; 0 opens none." },
 	{ CFG("tls.port", tls_port), NUMBER, .def = "0", .max = UINT16_MAX,
@@ -100,7 +102,7 @@ const struct cfg_key cfg_keys[] = {
 	{ CFG("management.enabled", management_enabled), .def = "true",
 	    .text = "Whether the HTTP API is there." },
 	{ CFG("management.listen", management_listen),
-	    .def = "::", .text = "Address, or list of addresses, for the HTTP API." },
+	    .def = "::", .text = "Address or name, or list of them, for the HTTP API." },
 	{ CFG("management.port", management_port), NUMBER, .def = "15672", .max = UINT16_MAX,
 	    .text = "Port for the HTTP API; 0 opens none." },
 	{ CFG("management.password_hash", password_kind), .def = "sha256", .words = password_words,
@@ -116,7 +118,7 @@ const struct cfg_key cfg_keys[] = {
 	{ CFG("prometheus.enabled", prometheus_enabled), .def = "true",
 	    .text = "Whether metrics have a port of their own, which asks for no login." },
 	{ CFG("prometheus.listen", prometheus_listen),
-	    .def = "::", .text = "Address, or list of addresses, for metrics." },
+	    .def = "::", .text = "Address or name, or list of them, for metrics." },
 	{ CFG("prometheus.port", prometheus_port), NUMBER, .def = "15692", .max = UINT16_MAX,
 	    .text = "Port for metrics, below /metrics; 0 opens none." },
 	{ CFG("prometheus.tls_port", prometheus_tls_port), NUMBER, .def = "0", .max = UINT16_MAX,
@@ -410,6 +412,22 @@ config_set(struct config *c, const struct cfg_key *k, const char *value, char er
 	return (k->flags & CFG_FILES && value[0] == '\0') || config_add(c, k, value, err);
 }
 
+/* Of a host, as DNS has them. A last part that begins with a digit is a mistyped address. */
+static bool
+is_host_name(const char *s)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ",
+	                  others[] = "0123456789-_.";
+	const char *dot = strrchr(s, '.'), *last = dot != NULL ? dot + 1 : s;
+	size_t n = strlen(s);
+
+	for (size_t i = 0; i < n; i++)
+		if (strchr(letters, s[i]) == NULL && strchr(others, s[i]) == NULL)
+			return false;
+	return n <= HOST_NAME_BYTES && strchr("-.", s[0]) == NULL && strstr(s, "..") == NULL &&
+	       last[0] != '\0' && strchr(letters, last[0]) != NULL;
+}
+
 static bool
 check_item(const struct cfg_key *k, const char *value, char err[])
 {
@@ -428,10 +446,12 @@ check_item(const struct cfg_key *k, const char *value, char err[])
 		           "'%.64s' is not a network (such as 10.0.0.0/8, 2001:db8::/32) or an IP "
 		           "address",
 		           value);
-	if (inet_pton(AF_INET, value, address) == 1 || inet_pton(AF_INET6, value, address) == 1)
+	if (inet_pton(AF_INET, value, address) == 1 || inet_pton(AF_INET6, value, address) == 1 ||
+	    is_host_name(value))
 		return true;
-	return fail(
-	    err, k, "'%.64s' is not an IP address (such as 127.0.0.1, ::1, or :: for all)", value);
+	return fail(err, k,
+	    "'%.64s' is neither an IP address (such as 127.0.0.1, ::1, or :: for all) nor a name",
+	    value);
 }
 
 bool

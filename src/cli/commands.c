@@ -88,7 +88,7 @@ static const struct cli_option server_options[] = {
 	{ .name = "listen",
 	    .value = "ADDR",
 	    .repeats = true,
-	    .text = "IP address for AMQP, HTTP and metrics" },
+	    .text = "address, or name of the machine, for AMQP, HTTP and metrics" },
 	{ .name = "port", .letter = 'p', .value = "PORT", .text = "port for AMQP; 0: none" },
 	{ .name = "management-port", .value = "PORT", .text = "port for the HTTP API; 0: none" },
 	{ .name = "prometheus-port", .value = "PORT", .text = "port for metrics; 0: none" },

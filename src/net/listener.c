@@ -171,7 +171,7 @@ on_acceptable(UNUSED evutil_socket_t fd, UNUSED short what, void *arg)
 
 /* --- opening -------------------------------------------------------------------------------------- */
 
-/* False: not an address. Names are none: who would listen does not want to depend on a name server. */
+/* False: not an address. Names are none; listen_addresses.h makes addresses of them. */
 static bool
 resolve(const char *address, uint16_t port, struct sockaddr_storage *ss, socklen_t *n)
 {

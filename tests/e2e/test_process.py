@@ -176,6 +176,24 @@ def test_listen_address(node):
                     ("metrics", "127.0.0.1", str(this.metrics_port))]
 
 
+def test_listen_on_a_name(node):
+    """All addresses that it has and the machine too; one that is none of either says why."""
+    this = node("node:\n  listen: localhost\nmanagement:\n  listen: [localhost, 127.0.0.1]\n"
+                "prometheus:\n  listen: localhost\n", metrics=True)
+    this.raw().close()
+    said = re.findall(r"(\w+) listens? on (\S+) port (\d+)$", this.log, re.M)
+    assert {("amqp", "127.0.0.1", str(this.port)), ("management", "127.0.0.1", str(this.management_port)),
+            ("metrics", "127.0.0.1", str(this.metrics_port))} <= set(said)
+    assert {address for _, address, _ in said} <= {"127.0.0.1", "::1"} and len(said) == len(set(said))
+    this.stop()
+    name = "a" * 70         # a part of a name has no more than 63, so that nobody is asked
+    reason = "hermes server: cannot listen on '%s': as a name it is not known: " % name
+    for settings, args in [("", ["--listen", name]), ("management:\n  listen: %s\n" % name, [])]:
+        this = node(settings, args=args, ready=False)
+        this.stop(None, status=1)
+        assert reason in this.log, this.log
+
+
 def test_both_families_by_default(node):
     if not os.path.exists("/proc/net/if_inet6") or not open("/proc/net/if_inet6").read():
         hosts = ["127.0.0.1"]

@@ -161,9 +161,9 @@ static const struct line {
 	{ "server --check --port 70000", CLI_USAGE,
 	    "command line: --port: 70000 is out of range: 0 to 65535\nhermes server: the settings "
 	    "cannot be used: 1 mistake\n" },
-	{ "server --check --listen ::1 --listen x", CLI_USAGE,
-	    "command line: --listen: 'x' is not an IP address (such as 127.0.0.1, ::1, or :: for "
-	    "all)\n"
+	{ "server --check --listen ::1 --listen 1.2", CLI_USAGE,
+	    "command line: --listen: '1.2' is neither an IP address (such as 127.0.0.1, ::1, or :: "
+	    "for all) nor a name\n"
 	    "hermes server: the settings cannot be used: 1 mistake\n" },
 	{ "server --check --prometheus-port 5672", CLI_USAGE,
 	    "settings: prometheus.port: is the same as node.port\n"

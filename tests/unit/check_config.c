@@ -244,9 +244,25 @@ static const struct one {
 	{ "node.port", "abc", "node.port: 'abc' is not a number" },
 	{ "node.port", "+1", "node.port: '+1' is not a number" },
 	{ "node.port", "0x10", "node.port: '0x10' is not a number" },
-	{ "node.listen", "localhost",
-	    "node.listen: 'localhost' is not an IP address (such as 127.0.0.1, ::1, or :: for "
-	    "all)" },
+	{ "node.listen", "127.0.0.300",
+	    "node.listen: '127.0.0.300' is neither an IP address (such as 127.0.0.1, ::1, or :: "
+	    "for "
+	    "all) nor a name" },
+	{ "node.listen", "[::1]",
+	    "node.listen: '[::1]' is neither an IP address (such as 127.0.0.1, ::1, or :: for all) "
+	    "nor a name" },
+	{ "node.listen", "localhost:5672",
+	    "node.listen: 'localhost:5672' is neither an IP address (such as 127.0.0.1, ::1, or :: "
+	    "for all) nor a name" },
+	{ "node.listen", "a..b",
+	    "node.listen: 'a..b' is neither an IP address (such as 127.0.0.1, ::1, or :: for all) "
+	    "nor a name" },
+	{ "node.listen", "",
+	    "node.listen: '' is neither an IP address (such as 127.0.0.1, ::1, or :: for all) nor "
+	    "a "
+	    "name" },
+	{ "node.listen", "localhost", NULL },
+	{ "node.listen", "broker-1.example", NULL },
 	{ "node.listen", "127.0.0.1", NULL },
 	{ "node.listen", "fe80::1", NULL },
 	{ "log.level", "loud", "log.level: 'loud' is none of: error, warning, info, debug" },

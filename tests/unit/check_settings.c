@@ -89,9 +89,9 @@ static const struct wrong {
 	{ "node:\n  listen: []\n", "hermes.yml:2:3: node.listen: the list is empty" },
 	{ "node:\n  listen: [[1]]\n",
 	    "hermes.yml:2:12: node.listen: each item must be a single value" },
-	{ "node:\n  listen:\n  - '::'\n  - here\n", "hermes.yml:4:5: node.listen: 'here' is not an "
-	                                            "IP address (such as 127.0.0.1, ::1, or :: "
-	                                            "for all)" },
+	{ "node:\n  listen:\n  - '::'\n  - 1.2.3\n",
+	    "hermes.yml:4:5: node.listen: '1.2.3' is neither an IP address (such as 127.0.0.1, "
+	    "::1, or :: for all) nor a name" },
 	{ "node: &a {port: 1}\n",
 	    "hermes.yml:1:7: anchors (&), aliases (*) and tags (!) are not taken here" },
 	{ "node: *a\n",
