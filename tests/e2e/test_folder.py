@@ -7,6 +7,7 @@ import shutil
 import struct
 import subprocess
 
+import pika
 import pytest
 
 from node import BINARY, SLOW, Node, clean_env, hermes
@@ -77,3 +78,39 @@ def test_a_newer_format(node):
 def test_the_folder_is_not_touched_by_check(tmp_path):
     assert hermes("server", "--check", "-d", tmp_path / "data").returncode == 0
     assert not pathlib.Path(tmp_path / "data").exists()
+
+
+def start_on(this, host):
+    """On a machine of this name, as far as the program can tell."""
+    this.log_before = len(this.log)
+    with open(this.log_file, "a") as log:
+        this.process = subprocess.Popen(
+            ["unshare", "--uts", "sh", "-c", 'echo "$0" >/proc/sys/kernel/hostname && exec "$@"', host, str(BINARY)] +
+            [str(word) for word in this.args], env=this.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    this.await_ready()
+
+
+def test_a_machine_of_another_name(node):
+    """Nothing in the folder depends on it; the node's own name follows it unless one is set."""
+    assert os.geteuid() == 0, "this test names the machine"
+    this = node(start=False)
+    start_on(this, "one")
+    assert this.overview()["node"] == "hermes@one"
+    this.http("/api/users/app", "PUT", {"password": "secret", "tags": ""})
+    conn = this.pika()
+    channel = conn.channel()
+    channel.confirm_delivery()
+    for queue in ("classic", "quorum"):
+        channel.queue_declare(queue, durable=True, arguments={"x-queue-type": queue})
+        channel.basic_publish("", queue, b"kept", pika.BasicProperties(delivery_mode=2))
+    conn.close()
+    this.stop()
+    start_on(this, "two")
+    assert this.overview()["node"] == "hermes@two"
+    rows = {row["name"]: row for row in this.http("/api/queues")}
+    assert {name: (row["node"], row["messages"]) for name, row in rows.items()} == {
+        "classic": ("hermes@two", 1), "quorum": ("hermes@two", 1)}
+    assert "app" in [user["name"] for user in this.http("/api/users")]
+    conn = this.pika()
+    assert [conn.channel().basic_get(queue, auto_ack=True)[2] for queue in rows] == [b"kept"] * 2
+    conn.close()

@@ -144,6 +144,36 @@ option(int fd, int name)
 	return v;
 }
 
+/* The one descriptor that listens. */
+static int
+listening(void)
+{
+	for (int fd = 0; fd < FDS; fd++) {
+		int on = 0;
+		socklen_t n = sizeof on;
+
+		if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &on, &n) == 0 && on != 0)
+			return fd;
+	}
+	ck_abort_msg("nothing listens");
+}
+
+START_TEST(length_of_the_backlog)
+{
+	for (uint32_t backlog = 7; backlog < 10; backlog++) {
+		struct tcp_info info = { 0 };
+		socklen_t n = sizeof info;
+
+		cfg.tcp_backlog = backlog;
+		open_on("127.0.0.1", 0);
+		/* of a socket that listens: tcp_get_info() in net/ipv4/tcp.c of Linux */
+		ck_assert_int_eq(getsockopt(listening(), IPPROTO_TCP, TCP_INFO, &info, &n), 0);
+		ck_assert_uint_eq(info.tcpi_sacked, backlog);
+		listener_free(&ls);
+	}
+}
+END_TEST
+
 START_TEST(times_of_keepalive)
 {
 	int a;
@@ -329,6 +359,7 @@ main(void)
 	clock_init();
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, both_families);
+	tcase_add_test(tc, length_of_the_backlog);
 	tcase_add_test(tc, times_of_keepalive);
 	tcase_add_test(tc, one_address_only);
 	tcase_add_test(tc, taken_port);
