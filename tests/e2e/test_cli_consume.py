@@ -61,7 +61,7 @@ def test_no_more_than_asked_for(broker, consume):
         chan.publish("", queue, "%d" % n)
     assert consume(queue, "--count", "3") == "0\n1\n2\n"
     assert chan.get(queue).redelivered is False         # the others were never taken
-    assert consume(queue, "--count", "9", "--wait", "100ms", status=1) == "hermes consume: 1 of 9 messages came\n"
+    assert consume(queue, "--count", "9", "--wait", "500ms", status=1) == "hermes consume: 1 of 9 messages came\n"
 
 
 def test_thousands_in_order(broker, consume):

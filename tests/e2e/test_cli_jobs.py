@@ -80,7 +80,7 @@ def test_a_job_goes_on_by_itself(cli, queues, broker):
 
 
 def test_progress_is_shown_on_a_terminal(cli, queues, broker):
-    status, said = at_terminal(broker, ["move", "a", "b", "--rate", "20"])
+    status, said = at_terminal(broker, ["move", "a", "b", "--rate", "6"])
     assert status == 0
     assert re.search(rb"\rmoved \d of 10, \d+/s; job \d+ goes on without this command", said)
     assert said.endswith(b"moved 10 messages of queue 'a' in vhost '/' to queue 'b'\r\n")

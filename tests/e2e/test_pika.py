@@ -117,8 +117,8 @@ def test_unroutable_with_confirms(node):
 
 
 def test_heartbeats_keep_a_quiet_connection(node):
-    conn = node().pika(heartbeat=1)
-    conn.sleep(4)
+    conn = node().pika(heartbeat=2)
+    conn.sleep(5)
     assert conn.is_open
     conn.channel().queue_declare("", exclusive=True)
     conn.close()

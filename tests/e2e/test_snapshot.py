@@ -7,12 +7,12 @@ import threading
 
 import pika
 
-from node import hermes, wait_for
+from node import SLOW, hermes, wait_for
 from shell import at_terminal
 
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
 #: small files and little memory, so that a few seconds see rolls, spills and segments
-SETTINGS = "store: {journal_file_size: 1MiB, journal_max: 64MiB, queue_messages: 2000}\n"
+SETTINGS = "store: {journal_file_size: 1MiB, journal_max: 64MiB, queue_messages: 1024}\n"
 
 
 class Publisher(threading.Thread):
@@ -45,12 +45,16 @@ def drain(node, queue):
     conn = node.pika()
     channel = conn.channel()
     channel.basic_qos(prefetch_count=500)
+    count = channel.queue_declare(queue, passive=True).method.message_count
     numbers = []
-    for method, _, body in channel.consume(queue, inactivity_timeout=2):
-        if method is None:
-            break
+    for method, _, body in channel.consume(queue, inactivity_timeout=20 * SLOW):
+        assert method is not None, "%d of %d messages came" % (len(numbers), count)
         numbers.append(int(body[:8]))
         channel.basic_ack(method.delivery_tag)
+        if len(numbers) == count:
+            break
+    channel.cancel()
+    assert channel.basic_get(queue)[0] is None
     conn.close()
     return numbers
 
@@ -64,7 +68,7 @@ def test_snapshot_under_load_and_both_go_on(node, tmp_path):
     publishers = [Publisher(this, "orders-%d" % i) for i in range(3)]
     for publisher in publishers:
         publisher.start()
-    wait_for(lambda: min(p.confirmed for p in publishers) > 2500, 60, "a backlog")
+    wait_for(lambda: min(p.confirmed for p in publishers) > 1500, 100, "a backlog")
     before = [p.confirmed for p in publishers]
     done = hermes("snapshot", tmp_path / "backup", env=url(this), timeout=60)
     assert done.returncode == 0, done.stderr

@@ -4,7 +4,7 @@ import pytest
 
 from node import Node
 from steps import (Step, bind, bounce, cancel, consume, count, delete, delete_exchange, differences, exchange, gone, hold,
-                   idle, play, play_all, play_through, publish, purge, queue, ready, settle, take, together, until)
+                   idle, play, play_all, play_through, publish, publish_delayed, purge, queue, ready, settle, take, together, until)
 from wire import Val
 
 pytestmark = pytest.mark.xdist_group("steps")     # one process plays all of them once
@@ -140,8 +140,7 @@ SCENARIOS = {
     "delays": [
         together(exchange("x", "x-delayed-message", x_delayed_type="direct"), queue("q"), bind("q", "x", "k")),
         publish("k", "never", to="x", headers={"x-delay": NEVER}), publish("k", "now", to="x", headers={"x-delay": 0}),
-        together(publish("k", "late", to="x", headers={"x-delay": 3 * SHORT}),
-                 publish("k", "soon", to="x", headers={"x-delay": SHORT}), publish("k", "none", to="x", headers={"x-delay": -5})),
+        publish_delayed("k", {"late": 3 * SHORT, "soon": SHORT, "none": -5}, to="x"),
         ready("q", 4), hold("q", 1), settle("requeue", "q", "now"), take("q", 4),
         delete_exchange("x"), count("q")],
     "delayed dead letters": [
