@@ -76,6 +76,23 @@ api_text(struct cli *c, const char *name, const char *text)
 	return j;
 }
 
+const char *
+api_binding_key(const json_t *list, const json_t *want)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(list, i, row)
+	{
+		if (json_equal(json_object_get(row, "routing_key"),
+		        json_object_get(want, "routing_key")) &&
+		    json_equal(
+		        json_object_get(row, "arguments"), json_object_get(want, "arguments")))
+			return json_string_value(json_object_get(row, "properties_key"));
+	}
+	return NULL;
+}
+
 /* ---- NAME=VALUE ---- */
 
 json_t *

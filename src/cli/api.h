@@ -23,6 +23,10 @@ int api_delete(struct cli *c, char *path, char *what, const char *done);
 /* Is there such an object? Takes `path`; *out (may be NULL) as http_client_call gives it. */
 int api_exists(struct cli *c, char *path, bool *exists, json_t **out) MUSTUSE;
 
+/* Of a list of bindings, the properties_key of the one whose routing_key and arguments are as wanted; borrowed from the list,
+ * NULL: there is none. */
+const char *api_binding_key(const json_t *list, const json_t *want);
+
 /* The text as JSON, or NULL after saying that `name` is not UTF-8. */
 json_t *api_text(struct cli *c, const char *name, const char *text) MUSTUSE;
 

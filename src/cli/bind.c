@@ -59,24 +59,6 @@ cmd_bind(struct cli *c)
 	return api_post(c, path_of(c), body, what_of(c), "bound");
 }
 
-/* The properties_key of the binding that is as wanted, borrowed from the list. */
-static const char *
-find(const json_t *list, const json_t *want)
-{
-	const json_t *row;
-	size_t i;
-
-	json_array_foreach(list, i, row)
-	{
-		if (json_equal(json_object_get(row, "routing_key"),
-		        json_object_get(want, "routing_key")) &&
-		    json_equal(
-		        json_object_get(row, "arguments"), json_object_get(want, "arguments")))
-			return json_string_value(json_object_get(row, "properties_key"));
-	}
-	return NULL;
-}
-
 /* The path has no room for arguments: which binding is meant is found in the list of those between the two. */
 int
 cmd_unbind(struct cli *c)
@@ -92,7 +74,7 @@ cmd_unbind(struct cli *c)
 	what = what_of(c);
 	binding = xasprintf("binding of %s", what);
 	rc = http_client_call(c, &(struct http_call){ .path = path, .what = binding }, NULL, &list);
-	key = find(list, want);
+	key = api_binding_key(list, want);
 	if (rc != CLI_OK) {
 		free(what);
 	} else if (key == NULL) {

@@ -105,6 +105,7 @@ int cmd_policy(struct cli *c);
 int cmd_parameter(struct cli *c);
 int cmd_export(struct cli *c);
 int cmd_import(struct cli *c);
+int cmd_apply(struct cli *c);
 int cmd_snapshot(struct cli *c);
 int cmd_restore(struct cli *c);
 int cmd_check_data(struct cli *c);

@@ -1,186 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  * hermes import [FILE]: reads definitions into a node. Each object is tried on its own; those that could not be made are
  * named with the reason. */
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "base/mem.h"
 #include "cli/cli.h"
-#include "cli/http_client.h"
-#include "cli/http_path.h"
-#include "cli/text_safe.h"
-
-enum { FILE_MAX = 256 << 20, PIECE = 64 << 10 };
-
-/* All of a file, NUL added; NULL: -errno is in *n. */
-static char *
-read_all(FILE *in, ssize_t *n)
-{
-	size_t size = 0, room = 0, got;
-	char *text = NULL;
-
-	do {
-		if (room - size < PIECE) {
-			room = room > 0 ? room * 2 : PIECE * 2;
-			text = xrealloc(text, room);
-		}
-		got = fread(text + size, 1, PIECE - 1, in);
-		size += got;
-	} while (got > 0 && size <= FILE_MAX);
-	if (ferror(in) || size > FILE_MAX) {
-		*n = ferror(in) ? -errno : -EFBIG;
-		free(text);
-		return NULL;
-	}
-	text[size] = '\0';
-	*n = (ssize_t)size;
-	return text;
-}
-
-/* The text of FILE, or of standard input. NULL: it was said why. */
-static char *
-take_text(struct cli *c, const char *file, ssize_t *n)
-{
-	FILE *in = file != NULL ? fopen(file, "re") : stdin;
-	char *text = NULL;
-
-	*n = -errno;
-	if (in != NULL) {
-		text = read_all(in, n);
-		if (file != NULL)
-			(void)fclose(in);
-	}
-	if (text == NULL)
-		(void)cli_fail(c, "cannot read %s: %s", file != NULL ? file : "standard input",
-		    strerror((int)-*n));
-	return text;
-}
-
-/* 400: a list of what could not be made, or one reason why nothing could. */
-static int
-report(struct cli *c, const json_t *answer)
-{
-	const json_t *errors = json_object_get(answer, "errors"), *one;
-	json_int_t failed = json_integer_value(json_object_get(answer, "failed"));
-	const char *said = json_string_value(json_object_get(answer, "reason"));
-	char *reason;
-	size_t i;
-
-	if (!json_is_array(errors)) {
-		reason = text_safe_line(said != NULL ? said : "no reason was given");
-		(void)cli_fail(c, "the definitions were refused: %s", reason);
-		free(reason);
-		return CLI_FAILED;
-	}
-	json_array_foreach(errors, i, one)
-	{
-		const char *object = json_string_value(json_object_get(one, "object"));
-		char *safe = text_safe_line(object != NULL ? object : "?");
-
-		said = json_string_value(json_object_get(one, "reason"));
-		reason = text_safe_line(said != NULL ? said : "no reason was given");
-		(void)cli_fail(c, "%s: %s", safe, reason);
-		free(reason);
-		free(safe);
-	}
-	if ((size_t)failed > json_array_size(errors))
-		(void)cli_fail(
-		    c, "and %lld more", (long long)failed - (long long)json_array_size(errors));
-	printf("imported: %lld, failed: %lld\n",
-	    (long long)json_integer_value(json_object_get(answer, "imported")), (long long)failed);
-	return CLI_FAILED;
-}
-
-static int
-send_text(struct cli *c, struct span text)
-{
-	const char *vhost = cli_value(c, "vhost");
-	char *path =
-	    vhost != NULL ? HTTP_PATH("/api/definitions/*", vhost) : xstrdup("/api/definitions");
-	char *what = vhost != NULL ? text_safe_format("vhost '%s'", vhost) : NULL;
-	json_t *answer = NULL;
-	int status = 0;
-	int rc = http_client_call(c,
-	    &(struct http_call){ .method = HTTP_POST,
-	        .path = path,
-	        .text = text,
-	        .what = what,
-	        .status_too = 400,
-	        .doing = "importing",
-	        .limit_s = HTTP_PATIENT_S },
-	    &status, &answer);
-
-	if (rc == CLI_OK && status == 400)
-		rc = report(c, answer);
-	else if (rc == CLI_OK)
-		printf("imported all\n");
-	json_decref(answer);
-	free(what);
-	free(path);
-	return rc;
-}
-
-/* What was exported of one virtual host has none in its list of them, nor in its objects, but for policies. */
-static bool
-is_of_one_vhost(const json_t *doc)
-{
-	static const char *const lists[] = { "queues", "exchanges", "bindings", "policies",
-		"parameters" };
-	enum { POLICIES = 3 };
-	bool found = false;
-	const json_t *one;
-	size_t i;
-
-	if (json_object_get(doc, "vhosts") != NULL)
-		return false;
-	for (size_t n = 0; n < COUNT_OF(lists); n++) {
-		json_array_foreach(json_object_get(doc, lists[n]), i, one)
-		{
-			bool says = json_object_get(one, "vhost") != NULL;
-
-			if (says && n < POLICIES)
-				return false;
-			found |= !says;
-		}
-	}
-	return found;
-}
+#include "cli/definitions_file.h"
 
 int
 cmd_import(struct cli *c)
 {
-	const char *file = cli_arg(c, 0);
-	json_error_t error;
-	json_t *doc;
-	ssize_t n = 0;
-	char *text;
-	int rc;
+	struct definitions_file f;
+	json_t *answer = NULL;
+	int rc = definitions_file_read(c, &f);
 
-	if (file == NULL && isatty(STDIN_FILENO) == 1)
-		return cli_misuse(c, "FILE is missing; - is standard input");
-	if (file != NULL && strcmp(file, "-") == 0)
-		file = NULL;
-	text = take_text(c, file, &n);
-	if (text == NULL)
-		return CLI_FAILED;
-	/* the node would find it, too, but has no file and line to say */
-	doc = json_loadb(text, (size_t)n, JSON_ALLOW_NUL, &error);
-	if (json_is_object(doc) && cli_value(c, "vhost") == NULL && is_of_one_vhost(doc))
-		rc = cli_misuse(c,
-		    "%s is what was exported of one virtual host: --vhost NAME says into which "
-		    "it goes",
-		    file != NULL ? file : "standard input");
-	else if (json_is_object(doc))
-		rc = send_text(c, span_of(text, (size_t)n));
-	else if (doc != NULL)
-		rc = cli_fail(c, "%s holds no JSON object", file != NULL ? file : "standard input");
-	else
-		rc = cli_fail(
-		    c, "%s:%d: %s", file != NULL ? file : "standard input", error.line, error.text);
-	json_decref(doc);
-	free(text);
+	if (rc == CLI_OK) {
+		rc = definitions_send(c, f.text, &answer);
+		if (rc == CLI_OK)
+			printf("imported all\n");
+		else if (json_object_get(answer, "imported") != NULL)
+			printf("imported: %lld, failed: %lld\n",
+			    (long long)json_integer_value(json_object_get(answer, "imported")),
+			    (long long)json_integer_value(json_object_get(answer, "failed")));
+	}
+	json_decref(answer);
+	definitions_file_fini(&f);
 	return rc;
 }

@@ -22,9 +22,10 @@ LIST_KEYS = [(name, key)
              for name, keys in re.findall(r'\{ "(\w+)", "[\w ]+", "\w+", (\w+_keys),', source("src/settings_lists.c"))
              for key in re.findall(r'(?:\.name = "|TEXT\(|BOOL\(|TABLE\()([\w-]+)', re.search(
                  r"item_key %s\[\] = \{(.*?)\.name = NULL" % keys, source("src/settings_lists.c")).group(1))]
+OPTION_TABLES = source("src/cli/command_options.h") + source("src/cli/commands.c")
 COMMANDS = re.findall(r'\{ \.name = "([a-z-]+)", \.run = ', source("src/cli/commands.c"))
 OPTIONS = sorted(set(re.findall(r'\{ \.name = "([a-z-]+)", \.(?:letter|value|text|repeats|env)\b',
-                                source("src/cli/commands.c"))))
+                                OPTION_TABLES)))
 MANUAL = (TOP / "man/hermes.1").read_text().replace("\\-", "-")
 SAMPLE = (TOP / "etc/hermes.yml").read_text()
 README = (TOP / "README.md").read_text()
@@ -89,7 +90,7 @@ def test_option_is_in_the_manual(option):
 
 def test_manual_says_which_options_repeat():
     """And has words that are to be typed as they are typed."""
-    table = re.findall(r'\{ \.name = "([a-z-]+)",((?: \.[^}]*?)?) \}', source("src/cli/commands.c"))
+    table = re.findall(r'\{ \.name = "([a-z-]+)",((?: \.[^}]*?)?) \}', OPTION_TABLES)
     texts = dict(re.findall(r"^\\fB(?:-\w, )?--([a-z-]+).*\n((?:[^.\n].*\n)+)", MANUAL, re.M))
     repeated = [name for name, row in table if ".repeats = true" in row]
     # --key may be given to consume several times, to other commands once
