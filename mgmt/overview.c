@@ -49,7 +49,24 @@ alarms(const struct mgmt *m)
 		(void)json_array_append_new(
 		    a, json_pack("{s:s, s:I, s:b}", "kind", "memory", "since_ms",
 		           (json_int_t)mem->since_ms, "hard", mem->state == MEMORY_HARD));
+	if (m->broker->disk_low)
+		(void)json_array_append_new(
+		    a, json_pack("{s:s, s:b}", "kind", "disk", "hard",
+		           m->broker->store != NULL &&
+		               store_hold(m->broker->store) == STORE_DISK_FULL));
 	return a;
+}
+
+/* Of the file system that the data folder is on; null without one. */
+static json_t *
+disk(const struct mgmt *m)
+{
+	uint64_t available = 0, least = 0;
+
+	if (m->node.disk == NULL || m->broker->store == NULL)
+		return json_null();
+	m->node.disk(m->node.arg, &available, &least);
+	return json_pack("{s:I, s:I}", "free", (json_int_t)available, "limit", (json_int_t)least);
 }
 
 static json_t *
@@ -117,8 +134,8 @@ tail_counters(const struct mgmt *m)
 
 	tap_stats(m->broker, &s);
 	return json_pack("{s:I, s:i, s:I, s:I, s:I, s:I}", "open", (json_int_t)s.open, "open_max",
-	    (int)m->cfg->tails, "made", (json_int_t)s.made, "refused", (json_int_t)s.refused, "messages",
-	    (json_int_t)s.messages, "left_out", (json_int_t)s.left_out);
+	    (int)m->cfg->tails, "made", (json_int_t)s.made, "refused", (json_int_t)s.refused,
+	    "messages", (json_int_t)s.messages, "left_out", (json_int_t)s.left_out);
 }
 
 static json_t *
@@ -127,11 +144,11 @@ hermes(const struct mgmt *m)
 	char text[160];
 	const char *problem = health_problem(m, text, sizeof text);
 
-	return json_pack("{s:s, s:I, s:I, s:b, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:s, s:I, s:I, s:b, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 	    "version", m->node.version, "started_ms", (json_int_t)m->node.started_ms, "uptime_ms",
 	    (json_int_t)(m->loop->now_ms - m->node.started_ms), "healthy", problem == NULL,
-	    "problem", problem, "memory", memory(m), "alarms", alarms(m), "counters",
-	    all_counters(&m->broker->stats), "process", loop_counters(m), "store",
+	    "problem", problem, "memory", memory(m), "disk", disk(m), "alarms", alarms(m),
+	    "counters", all_counters(&m->broker->stats), "process", loop_counters(m), "store",
 	    store_counters(m), "history", history_counters(m), "tails", tail_counters(m),
 	    "maintenance", maintenance_doc(m->broker));
 }

@@ -12,7 +12,7 @@
 #include "cli/client_address.h"
 #include "cli/client_tls.h"
 
-enum { CONNECT_S = 10, FRAME_MAX = 131072 };
+enum { CONNECT_S = 10, CLOSE_S = 5, FRAME_MAX = 131072 };
 
 /* The server's reason for closing, or NULL if the answer is none. */
 static void
@@ -48,16 +48,21 @@ client_fine(struct client_conn *k, amqp_rpc_reply_t reply, const char *doing)
 	return false;
 }
 
-/* amqp_login, telling who connects, and that a consumer wants to hear when its queue is deleted. */
+/* amqp_login, telling who connects, that a consumer wants to hear when its queue is deleted, and a publisher when it is held
+ * back. */
 static amqp_rpc_reply_t
 log_in_as(struct client_conn *k, const char *vhost, const char *user, const char *password)
 {
 	char name[64];
-	amqp_table_entry_t notify = { .key = amqp_cstring_bytes("consumer_cancel_notify"),
-		.value = { .kind = AMQP_FIELD_KIND_BOOLEAN, .value.boolean = 1 } };
+	const amqp_field_value_t yes = { .kind = AMQP_FIELD_KIND_BOOLEAN, .value.boolean = 1 };
+	amqp_table_entry_t can[] = {
+		{ .key = amqp_cstring_bytes("consumer_cancel_notify"), .value = yes },
+		{ .key = amqp_cstring_bytes("connection.blocked"), .value = yes },
+	};
 	amqp_table_entry_t entries[] = {
 		{ .key = amqp_cstring_bytes("capabilities"),
-		    .value = { .kind = AMQP_FIELD_KIND_TABLE, .value.table = { 1, &notify } } },
+		    .value = { .kind = AMQP_FIELD_KIND_TABLE,
+		        .value.table = { k->hears_blocked ? 2 : 1, can } } },
 		{ .key = amqp_cstring_bytes("connection_name"),
 		    .value = { .kind = AMQP_FIELD_KIND_UTF8 } },
 	};
@@ -130,7 +135,7 @@ client_open(struct client_conn *k, struct cli *c)
 	struct client_address a;
 	int status = client_address_read(&a, c);
 
-	*k = (struct client_conn){ .cli = c };
+	*k = (struct client_conn){ .cli = c, .hears_blocked = k->hears_blocked };
 	if (status != CLI_OK)
 		return status;
 	if (!(a.is_tls ? open_tls(k, &a) : open_plain(k, &a)) || !log_in(k, &a)) {
@@ -144,8 +149,12 @@ client_open(struct client_conn *k, struct cli *c)
 void
 client_close(struct client_conn *k)
 {
+	const struct timeval limit = { .tv_sec = CLOSE_S };
+
 	if (k->amqp == NULL)
 		return;
+	/* a node that holds publishers back reads nothing */
+	(void)amqp_set_rpc_timeout(k->amqp, &limit);
 	/* what went wrong was said; the process ends anyway */
 	(void)amqp_connection_close(k->amqp, AMQP_REPLY_SUCCESS);
 	(void)amqp_destroy_connection(k->amqp);

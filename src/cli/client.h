@@ -14,6 +14,7 @@
 struct client_conn {
 	struct cli *cli;              /* borrowed */
 	amqp_connection_state_t amqp; /* owned; channel 1 is open */
+	bool hears_blocked;           /* set before client_open: takes connection.blocked */
 };
 
 /* Connects as --amqp, --user, --password and --vhost say. CLI_OK, or the command's exit status: said why, nothing

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/client.h"
+#include "cli/text_safe.h"
 
 enum { WINDOW = 1000, CONFIRM_S = 30, BODY_MAX = 512 << 20, HEADERS_MAX = 256 };
 
@@ -28,7 +29,7 @@ struct publish {
 	int headers;
 	uint64_t sent, settled, returned, refused;
 	bool open[WINDOW]; /* by tag: sent and not settled */
-	bool told_blocked;
+	bool blocked; /* the node holds publishers back: nothing is confirmed until it says so */
 };
 
 /* --- what to publish ------------------------------------------------------- */
@@ -277,6 +278,17 @@ settle(struct publish *p, uint64_t tag, bool multiple, bool refused)
 	}
 }
 
+static void
+tell_blocked(struct publish *p, const amqp_connection_blocked_t *m)
+{
+	char *said = xstrndup(m->reason.bytes, m->reason.len), *reason = text_safe_line(said);
+
+	p->blocked = true;
+	(void)cli_fail(p->conn.cli, "the node holds publishers back: %s; waiting", reason);
+	free(reason);
+	free(said);
+}
+
 static bool
 take_method(struct publish *p, const amqp_method_t *m)
 {
@@ -294,12 +306,8 @@ take_method(struct publish *p, const amqp_method_t *m)
 		return true;
 	}
 	case AMQP_BASIC_RETURN_METHOD: return take_return(p, m->decoded);
-	case AMQP_CONNECTION_BLOCKED_METHOD:
-		if (!p->told_blocked)
-			cli_fail(p->conn.cli, "the node holds publishers back (memory); waiting");
-		p->told_blocked = true;
-		return true;
-	case AMQP_CONNECTION_UNBLOCKED_METHOD: return true;
+	case AMQP_CONNECTION_BLOCKED_METHOD: tell_blocked(p, m->decoded); return true;
+	case AMQP_CONNECTION_UNBLOCKED_METHOD: p->blocked = false; return true;
 	default: {
 		amqp_rpc_reply_t reply = { .reply_type = AMQP_RESPONSE_SERVER_EXCEPTION,
 			.reply = *m };
@@ -309,27 +317,52 @@ take_method(struct publish *p, const amqp_method_t *m)
 	}
 }
 
+/* A frame, if one comes in time, however long that is while publishers are held back. AMQP_STATUS_TIMEOUT: none came; other
+ * failures were said. */
+static int
+take_frame(struct publish *p, const struct timeval *limit)
+{
+	amqp_frame_t frame;
+	int rc;
+
+	amqp_maybe_release_buffers(p->conn.amqp);
+	rc = amqp_simple_wait_frame_noblock(p->conn.amqp, &frame, p->blocked ? NULL : limit);
+	if (rc == AMQP_STATUS_OK && frame.frame_type == AMQP_FRAME_METHOD &&
+	    !take_method(p, &frame.payload.method))
+		return AMQP_STATUS_CONNECTION_CLOSED;
+	if (rc != AMQP_STATUS_OK && rc != AMQP_STATUS_TIMEOUT)
+		cli_fail(p->conn.cli, "no confirmation from the node: %s", amqp_error_string2(rc));
+	return rc;
+}
+
 /* Waits until all that was sent is settled. */
 static bool
 wait_settled(struct publish *p)
 {
-	struct timeval limit = { .tv_sec = CONFIRM_S };
-	amqp_frame_t frame;
-	int rc;
+	const struct timeval limit = { .tv_sec = CONFIRM_S };
 
 	while (p->settled < p->sent) {
-		amqp_maybe_release_buffers(p->conn.amqp);
-		rc = amqp_simple_wait_frame_noblock(
-		    p->conn.amqp, &frame, p->told_blocked ? NULL : &limit);
-		if (rc != AMQP_STATUS_OK) {
-			cli_fail(p->conn.cli, "no confirmation from the node: %s",
-			    amqp_error_string2(rc));
-			return false;
-		}
-		if (frame.frame_type == AMQP_FRAME_METHOD && !take_method(p, &frame.payload.method))
+		int rc = take_frame(p, &limit);
+
+		if (rc == AMQP_STATUS_TIMEOUT)
+			cli_fail(
+			    p->conn.cli, "no confirmation from the node within %d s", CONFIRM_S);
+		if (rc != AMQP_STATUS_OK)
 			return false;
 	}
 	return true;
+}
+
+/* What has come by now; a node that holds publishers back is waited for before more is sent, which it would not read. */
+static bool
+take_frames(struct publish *p)
+{
+	const struct timeval none = { 0 };
+	int rc;
+
+	while ((rc = take_frame(p, &none)) == AMQP_STATUS_OK)
+		;
+	return rc == AMQP_STATUS_TIMEOUT;
 }
 
 static bool
@@ -360,7 +393,7 @@ publish_all(struct publish *p, uint64_t count)
 		}
 		p->sent++;
 		p->open[p->sent % WINDOW] = true;
-		if (p->sent - p->settled >= WINDOW && !wait_settled(p))
+		if (!take_frames(p) || (p->sent - p->settled >= WINDOW && !wait_settled(p)))
 			return false;
 	}
 	return wait_settled(p);
@@ -392,7 +425,7 @@ run(struct publish *p, struct cli *c, uint64_t count)
 int
 cmd_publish(struct cli *c)
 {
-	struct publish p = { .conn.cli = c };
+	struct publish p = { .conn = { .cli = c, .hears_blocked = true } };
 	uint64_t count = 1;
 	int status = CLI_USAGE;
 

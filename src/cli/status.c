@@ -136,6 +136,20 @@ print_memory(json_t *hermes)
 }
 
 static void
+print_disk(json_t *hermes)
+{
+	json_t *disk = at(hermes, "disk", NULL);
+
+	if (!json_is_object(disk))
+		return;
+	printf("%-13s", "disk");
+	print_bytes(number_at(disk, "free", NULL));
+	printf(" free; publishers are held back below ");
+	print_bytes(number_at(disk, "limit", NULL));
+	printf("\n");
+}
+
+static void
 print_rates(json_t *o)
 {
 	static const char *const names[] = { "publish", "deliver_get", "ack" };
@@ -196,6 +210,7 @@ print_status(json_t *o)
 	print_alarms(hermes);
 	print_maintenance(hermes);
 	print_memory(hermes);
+	print_disk(hermes);
 	if (json_is_object(at(hermes, "store", NULL))) {
 		print_journal(at(hermes, "store", NULL));
 		print_segments(at(hermes, "store", NULL));

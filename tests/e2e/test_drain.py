@@ -1,6 +1,7 @@
 """Maintenance: publishers wait, consumers empty the queues, and nothing is lost."""
 # SPDX-License-Identifier: Apache-2.0
 import json
+import re
 import subprocess
 import threading
 import time
@@ -252,3 +253,22 @@ def test_the_command_and_its_limits(calm):
     chan.call("queue.delete", queue="held")
     assert json.loads(run(calm, "drain", "--json").stdout)["empty"] is True
     api("DELETE", WHERE, 204)
+
+
+@pytest.mark.parametrize("count", [1, 3000])
+def test_hermes_publish_says_why_it_waits(node, count):
+    this = node()
+    run(this, "declare", "queue", "q")
+    assert run(this, "drain", "--no-wait", "--reason", "a new disk").returncode == 0
+    publisher = subprocess.Popen(
+        [str(BINARY), "publish", "--key", "q", "--body", "x" * 4000, "--count", str(count)], text=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_env({"HERMES_AMQP": this.amqp_url}))
+    try:
+        told = publisher.stderr.readline()
+        assert re.fullmatch("hermes publish: the node holds publishers back: .*a new disk; waiting\n", told), told
+        assert run(this, "resume").returncode == 0
+        said, more = publisher.communicate(timeout=60 * SLOW)
+    finally:
+        publisher.kill()
+    assert (publisher.returncode, said, more) == (0, "published%s\n" % (" 3000 messages" if count > 1 else ""), "")
+    assert Api(this).get("queues/%2F/q")["messages"] == count

@@ -683,6 +683,23 @@ def test_status_of_a_node_that_is_not_well(node):
     conn.abort()
 
 
+def test_status_of_a_node_whose_disk_is_full(node):
+    """As its limit has it; a publisher is told so."""
+    this = node("disk: {min_free: 1000000GiB}\n")
+    env = {"HERMES_URL": this.http_url, "HERMES_AMQP": this.amqp_url}
+    done = wait_for(lambda: [one for one in [hermes("status", env=env)] if one.returncode == 1], what="exit status 1")[0]
+    assert re.search(r"^node +.*not healthy: disk alarm", done.stdout, re.M)
+    assert re.search(r"^alarms +disk$", done.stdout, re.M)
+    assert re.search(r"^disk +[0-9.]+ \S+ free; publishers are held back below 976.6 TiB$", done.stdout, re.M), done.stdout
+    publisher = subprocess.Popen([str(BINARY), "publish", "--declare", "--key", "q", "--body", "x", "--persistent"], text=True,
+                                 env=clean_env(env), stderr=subprocess.PIPE)
+    try:
+        assert publisher.stderr.readline() == "hermes publish: the node holds publishers back: low on disk space; waiting\n"
+    finally:
+        publisher.kill()
+        publisher.wait(30 * SLOW)
+
+
 @pytest.mark.parametrize("url, args, fine", [
     ("http://guest:guest@127.0.0.1:%d", [], True),
     ("http://guest@127.0.0.1:%d", ["--password", "guest"], True),
