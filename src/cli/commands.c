@@ -348,10 +348,12 @@ const struct cli_command cli_commands[] = {
 	    .usage = "[FILE] [OPTIONS]",
 	    .text = "read definitions into a node",
 	    .help =
-	        "Those of RabbitMQ, too; from standard input without FILE. Each object is tried: "
-	        "those\n"
-	        "that cannot be made are named with the reason, the others are made, and the exit\n"
-	        "status is 1. What was exported of one virtual host needs --vhost.\n"
+	        "Those of RabbitMQ, too, plain or packed with gzip; from standard input without "
+	        "FILE.\n"
+	        "Each object is tried: those that cannot be made are named with the reason, the "
+	        "others\n"
+	        "are made, and the exit status is 1. What was exported of one virtual host needs "
+	        "--vhost.\n"
 	        "  hermes import definitions.json\n"
 	        "  hermes import shop.json --vhost shop-copy\n",
 	    .args_max = 1,

@@ -11,6 +11,7 @@
 #include "cli/http_client.h"
 #include "cli/http_path.h"
 #include "cli/text_safe.h"
+#include "mgmt/gunzip.h"
 
 enum { FILE_MAX = 256 << 20, PIECE = 64 << 10 };
 
@@ -58,6 +59,27 @@ take_text(struct cli *c, const char *file, ssize_t *n)
 	return text;
 }
 
+/* The text of what is packed, in its place. */
+static int
+unpack(struct cli *c, struct definitions_file *f)
+{
+	static const char *const why[] = {
+		[GUNZIP_DAMAGED] = "is packed, and not whole",
+		[GUNZIP_LONG] = "is too long once it is unpacked",
+		[GUNZIP_NO_MEMORY] = "needs more memory than there is",
+	};
+	char *text;
+	size_t n;
+	enum gunzip rc = gunzip(f->text, FILE_MAX, &text, &n);
+
+	if (rc != GUNZIP_DONE)
+		return cli_fail(c, "%s %s", f->name, why[rc]);
+	free(f->owned);
+	f->owned = text;
+	f->text = span_of(text, n);
+	return CLI_OK;
+}
+
 /* What was exported of one virtual host has none in its list of them, nor in its objects, but for policies. */
 static bool
 is_of_one_vhost(const json_t *doc)
@@ -102,8 +124,10 @@ definitions_file_read(struct cli *c, struct definitions_file *f)
 	if (f->owned == NULL)
 		return CLI_FAILED;
 	f->text = span_of(f->owned, (size_t)n);
+	if (gunzip_is(f->text) && unpack(c, f) != CLI_OK)
+		return CLI_FAILED;
 	/* the node would find it, too, but has no file and line to say */
-	f->doc = json_loadb(f->owned, (size_t)n, JSON_ALLOW_NUL, &error);
+	f->doc = json_loadb(f->owned, f->text.n, JSON_ALLOW_NUL, &error);
 	if (f->doc == NULL)
 		return cli_fail(c, "%s:%d: %s", f->name, error.line, error.text);
 	if (!json_is_object(f->doc))

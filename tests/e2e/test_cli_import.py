@@ -1,5 +1,6 @@
 """Definitions of one virtual host. One node for all."""
 # SPDX-License-Identifier: Apache-2.0
+import gzip
 import json
 
 import pytest
@@ -28,6 +29,18 @@ def test_of_one_vhost_into_another(cli, tmp_path):
         assert there
     for vhost in ("shop", "copy"):
         cli("vhost", "delete", vhost)
+
+
+def test_packed(cli, tmp_path):
+    file = tmp_path / "definitions.json.gz"
+    file.write_bytes(gzip.compress(json.dumps({"queues": [{**QUEUE, "name": "packed", "vhost": "/"}]}).encode()))
+    cli("apply", file, status=1)
+    assert cli("import", file) == "imported all\n"
+    cli("apply", file)
+    assert "packed" in [r["name"] for r in rows(cli("list", "queues", "--vhost", "/"))]
+    file.write_bytes(file.read_bytes()[:-1])
+    assert cli("import", file, status=1) == "hermes import: %s is packed, and not whole\n" % file
+    cli("delete", "queue", "packed")
 
 
 @pytest.mark.parametrize("doc, status", [
