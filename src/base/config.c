@@ -90,7 +90,7 @@ const struct cfg_key cfg_keys[] = {
 	    .flags = CFG_RELOAD,
 	    .text =
 	        "Connections that may be between accept and the end of their handshake; beyond it "
-	        "the one that has been silent for longest goes." },
+	        "the oldest that waits for its client goes." },
 	{ CFG("proxy.trusted", proxy_trusted), .flags = CFG_RANGES,
 	    .text = "Networks, or one, of load balancers (such as 10.0.0.0/8): their connections "
 	            "have to "

@@ -387,7 +387,7 @@ const struct cli_command cli_commands[] = {
 	        "meanwhile; only one at a time. The user has to be an administrator. On the file\n"
 	        "system of the data folder files of long queues are linked, which takes no space.\n"
 	        "Keep a copy elsewhere.\n"
-	        "  hermes snapshot /var/backups/hermes-1\n",
+	        "  hermes snapshot /var/backups/hermes/monday\n",
 	    .args_min = 1,
 	    .args_max = 1,
 	    .client_http = true },
@@ -397,7 +397,7 @@ const struct cli_command cli_commands[] = {
 	    .text = "put a backup into an empty data folder",
 	    .help = "DIR is a snapshot; it is copied and stays as it is. The copy is checked as\n"
 	            "check-data does it. No node may run on the data folder.\n"
-	            "  hermes restore /var/backups/hermes-1 --data ./data\n",
+	            "  hermes restore /var/backups/hermes/monday --data ./data\n",
 	    .args_min = 1,
 	    .args_max = 1,
 	    .options = restore_options },

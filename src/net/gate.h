@@ -3,8 +3,8 @@
  * comes from an address that may send one, and the handshake of TLS. A socket that needs neither passes at once.
  *
  * Handshakes are worked on by threads of their own, so that a crowd that connects again does not keep running traffic
- * waiting. All of it has the time of limits.handshake, and tls.handshakes bounds how many there are: beyond it the one goes
- * that has kept us waiting for longest. What fails is counted, and logged with its peer and the reason (rate limited). */
+ * waiting. All of it has the time of limits.handshake, and tls.handshakes bounds how many there are: beyond it the oldest goes
+ * that waits for its client. What fails is counted, and logged with its peer and the reason (rate limited). */
 #ifndef NET_GATE_H
 #define NET_GATE_H
 

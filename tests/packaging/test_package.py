@@ -9,7 +9,7 @@ import pika
 import pytest
 
 from conftest import copy_of, proxies, run
-from node import Node, clean_env, wait_for
+from node import TOP, Node, clean_env, wait_for
 
 #: without optimisation and symbols, which takes a third of the time
 BUILD = {"DEB_BUILD_OPTIONS": "nocheck noopt noautodbgsym parallel=%d" % (os.cpu_count() or 1), "DEB_CFLAGS_STRIP": "-g"}
@@ -92,6 +92,26 @@ def inside(root, *words):
                *proxies(), *words)
 
 
+def backup_lines():
+    """The commands of the manual's chapter on backups."""
+    chapter = (TOP / "contrib/manual/operations.md").read_text().split("\n## Backups\n")[1].split("\n## ")[0]
+    return [line.split("#")[0].strip() for line in re.findall(r"^    (.*)$", chapter, re.M)]
+
+
+def walk_through_backups(root, this, ready):
+    """As they stand there, but that the service is this node."""
+    lines = backup_lines()
+    assert {"systemctl stop hermes", "systemctl start hermes"} < set(lines) and len(lines) > 6
+    for line in lines:
+        if line == "systemctl stop hermes":
+            this.stop()
+        elif line == "systemctl start hermes":
+            this.start(ready=False)
+            ready()
+        else:
+            inside(root, "HERMES_URL=" + this.http_url, "sh", "-c", line)
+
+
 def status_of(root):
     done = subprocess.run(["chroot", str(root), "dpkg-query", "-W", "-f", "${db:Status-Abbrev}", "hermes"],
                           capture_output=True, text=True, timeout=60)
@@ -136,6 +156,8 @@ def test_life_of_the_package(root, package, work, tmp_path):
         assert "is whole" in inside(root, "hermes", "check-data", "/var/lib/hermes")
         this.start(ready=False)
         wait_for(lambda: log.read_text().count("agent is ready, node=mine") == 2, 60)
+        walk_through_backups(root, this, lambda: wait_for(
+            lambda: log.read_text().count("agent is ready, node=mine") == 3, 60))
         conn = this.pika()
         assert conn.channel().basic_get("q", auto_ack=True)[2] == b"kept"
         conn.close()
@@ -152,4 +174,5 @@ def test_life_of_the_package(root, package, work, tmp_path):
     inside(root, "dpkg", "-P", "hermes")
     assert status_of(root) in ("", "un")
     assert not data.exists() and not logs.exists() and not (root / "etc/hermes").exists()
+    assert (root / "var/backups/hermes/monday").exists()
     assert not list((root / "etc/systemd/system").rglob("hermes*")) and not (root / "etc/logrotate.d/hermes").exists()

@@ -106,7 +106,9 @@ def test_logrotate_and_what_systemd_makes():
     folders = ["/var/lib/" + re.search(r"^StateDirectory=(.*)", unit, re.M).group(1),
                "/var/log/" + re.search(r"^LogsDirectory=(.*)", unit, re.M).group(1)]
     made = re.findall(r"^d (\S+) 0\d+ (\S+) (\S+)", (TOP / "etc/hermes.tmpfiles").read_text(), re.M)
-    assert made == [(folder, user, user) for folder in folders]
+    backups = re.search(r"^ReadWritePaths=-(.*)", unit, re.M).group(1)      # "-": it need not be there
+    assert made == [(folder, user, user) for folder in folders + [backups]]
+    assert "install -d -m 0700 -o %s -g %s %s\n" % (user, user, backups) in (TOP / "contrib/debian/hermes.postinst").read_text()
     assert re.search(r"^u %s -" % user, (TOP / "etc/hermes.sysusers").read_text(), re.M)
     rotate = (TOP / "etc/hermes.logrotate").read_text()
     assert re.search(r"^%s/\*\.log \{" % folders[1], rotate, re.M)
