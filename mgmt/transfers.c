@@ -71,6 +71,8 @@ job_json(const struct transfer *t)
 	json_object_set_new(j, "rate_now", number(transfer_rate(t)));
 	json_object_set_new(
 	    j, "reason", t->why[0] != '\0' ? json_text(span_str(t->why)) : json_null());
+	json_object_set_new(
+	    j, "waiting", runs && t->waits != NULL ? json_text(span_str(t->waits)) : json_null());
 	json_object_set_new(j, "user", text_of(&t->user));
 	json_object_set_new(j, "started", number(t->started_ms));
 	json_object_set_new(j, "ended", runs ? json_null() : number(t->ended_ms));

@@ -379,16 +379,21 @@ gather(struct transfer *t, struct parts *p)
 	return e == NULL;
 }
 
-/* What it makes goes to disk, or stays in memory: as for those who publish. */
-static bool
-is_held(const struct broker *b)
+/* What it makes goes to disk, or stays in memory: as for those who publish. Why it waits; NULL: it does not. */
+static const char *
+held_by(const struct broker *b)
 {
 	const struct store *s = b->store;
 
-	if (memory_short(&b->memory) || b->disk_low)
-		return true;
-	return s != NULL &&
-	       (store_is_behind(s) || store_hold(s) == STORE_DISK_FULL || store_lags(s));
+	if (memory_short(&b->memory))
+		return "memory is short";
+	if (b->disk_low)
+		return "the disk has too little free space";
+	if (s != NULL && store_hold(s) == STORE_DISK_FULL)
+		return "the disk is full";
+	if (s != NULL && (store_is_behind(s) || store_lags(s)))
+		return "the disk is behind with what is to be written";
+	return NULL;
 }
 
 /* How many its rate allows now. */
@@ -497,7 +502,8 @@ run_batch(struct transfer *t, unsigned *left, uint64_t *bytes)
 	struct parts p;
 	unsigned max, n = 0;
 
-	if (is_held(t->broker))
+	t->waits = held_by(t->broker);
+	if (t->waits != NULL)
 		return wait_for(t, WAIT_MS, true);
 	if (may == 0)
 		return wait_for(t, (1000000 - t->credit_us) / (t->rate * 1000) + 1, true);

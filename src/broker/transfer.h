@@ -66,6 +66,7 @@ struct transfer {
 	uint64_t rate;		  /* messages a second; 0: as fast as it goes */
 	uint64_t started_ms, ended_ms;
 	char why[TRANSFER_REASON_SIZE]; /* FAILED */
+	const char *waits; /* static; what it waits for, while it runs: a short machine. NULL: it goes on */
 	struct transfer_reason {
 		char text[TRANSFER_REASON_SIZE];
 		uint64_t count;

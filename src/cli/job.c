@@ -47,9 +47,14 @@ shows_progress(const struct cli *c)
 static void
 show_progress(const json_t *job, const struct job_words *w)
 {
-	fprintf(stderr, "\r%s %lld of %lld, %lld/s; job %lld goes on without this command\x1b[K",
-	    w->done, number_of(job, "done"), number_of(job, "total"), number_of(job, "rate_now"),
-	    number_of(job, "id"));
+	const char *waiting = json_string_value(json_object_get(job, "waiting"));
+	char *why = waiting != NULL ? text_safe_line(waiting) : NULL;
+
+	fprintf(stderr,
+	    "\r%s %lld of %lld, %lld/s%s%s; job %lld goes on without this command\x1b[K", w->done,
+	    number_of(job, "done"), number_of(job, "total"), number_of(job, "rate_now"),
+	    why != NULL ? ", waits: " : "", why != NULL ? why : "", number_of(job, "id"));
+	free(why);
 	(void)fflush(stderr);
 }
 

@@ -87,10 +87,11 @@ const struct list_kind list_kinds[] = {
 	    "vhost,name,messages_ready,dead_letters,first.reason,first.queue",
 	    "vhost,name,messages_ready,messages_unacknowledged,message_bytes_ready,consumers,"
 	    "dead_letters,first.*" },
-	{ "jobs", "/api/hermes/jobs", NULL, "id,kind,vhost,queue,state,done,total,failed,rate_now",
+	{ "jobs", "/api/hermes/jobs", NULL,
+	    "id,kind,vhost,queue,state,done,total,failed,rate_now,waiting",
 	    "id,kind,vhost,queue,destination.*,state,total,done,failed,left,reasons.*,rate,rate_"
 	    "now,"
-	    "reason,user,started,ended" },
+	    "reason,waiting,user,started,ended" },
 	{ .name = NULL },
 };
 

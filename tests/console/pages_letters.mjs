@@ -33,7 +33,13 @@ export const tests = {
 		await shot('queue-move');
 		await dialog.getByRole('button', { name: 'Move messages' }).click();
 		await page.getByRole('table', { name: 'Moves' }).getByRole('progressbar').waitFor();
+		await page.route('**/api/hermes/jobs', async (route) => {
+			const response = await route.fetch();
+			await route.fulfill({ response, json: (await response.json()).map((job) => ({ ...job, waiting: 'the disk is full' })) });
+		});
+		await page.getByRole('table', { name: 'Moves' }).getByText('waits: the disk is full').waitFor();
 		await shot('queue-moving');
+		await page.unroute('**/api/hermes/jobs');
 		await until(async () => (await api('GET', 'queues/%2F/console-to')).messages_ready > 0);
 		await page.getByRole('button', { name: 'Cancel', exact: true }).click();
 		await dialog.getByRole('button', { name: 'Cancel', exact: true }).last().click();

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from api import Api
-from node import wait_for
+from node import hermes, wait_for
 from shell import at_terminal, broker, cli, rows      # noqa: F401 (fixtures)
 
 
@@ -66,6 +66,31 @@ def test_messages_are_moved(cli, queues, chan):
         assert "queue '%s' in vhost '/'" % words[1] in cli(*words, status=1)
     for words in (["a", "b", "--key", "k"], ["a", "b", "--count", 0], ["a", "b", "--rate", "x"], ["a"], ["a", "b", "c"]):
         cli("move", *words, status=2)
+
+
+def test_a_job_says_what_it_waits_for(node):
+    this = node("disk: {min_free: 100%}\n")
+    api = Api(this)
+    chan = this.raw().channel()
+    for name in ("a", "b"):
+        chan.declare(name)
+    wait_for(lambda: this.http("/api/nodes")[0]["disk_free_alarm"], what="a disk alarm")
+    job = api("POST", "hermes/queues/%2F/a/move", 202, {"destination": "b"})
+    why = "the disk has too little free space"
+    seen = wait_for(lambda: [j for j in api.get("hermes/jobs") if j["waiting"]], what="a job that waits")[0]
+    assert (seen["id"], seen["state"], seen["waiting"]) == (job["id"], "running", why)
+    env = {"HERMES_URL": this.http_url}
+    row, = rows(hermes("jobs", env=env).stdout)
+    assert (row["state"], row["waiting"]) == ("running", why)
+
+    def until_it_is_said():
+        yield ("waits: %s; job" % why).encode(), b""
+        for one in api.get("hermes/jobs"):
+            api("DELETE", "hermes/jobs/%d" % one["id"], 204)
+
+    status, said = at_terminal(this, ["move", "a", "b"], until_it_is_said())
+    assert status == 1 and b"the job was cancelled" in said
+    assert [j["waiting"] for j in api.get("hermes/jobs")] == [None, None]
 
 
 def test_a_job_goes_on_by_itself(cli, queues, broker):

@@ -329,6 +329,27 @@ START_TEST(at_a_rate)
 }
 END_TEST
 
+START_TEST(says_what_it_waits_for)
+{
+	struct broker *b = n.w.broker;
+	struct queue *from = node_queue(&n, "q", true), *to = node_queue(&n, "to", true);
+	struct transfer *t;
+
+	fill(from, 1, 100);
+	t = start((struct transfer_spec){ .queue = from, .to_queue = to });
+	b->disk_low = true;
+	(void)node_turn(&n);
+	ck_assert_int_eq(t->state, TRANSFER_RUNNING);
+	ck_assert_str_eq(t->waits, "the disk has too little free space");
+	b->disk_low = false;
+	world_at(&n.w, b->now_ms + 1000);
+	run(t);
+	ck_assert_int_eq(t->state, TRANSFER_DONE);
+	ck_assert_ptr_null(t->waits);
+	ck_assert_uint_eq(to->ready, 100);
+}
+END_TEST
+
 START_TEST(ends_with_what_it_needs)
 {
 	struct queue *from = node_queue(&n, "q", true), *to = node_queue(&n, "to", true);
@@ -446,6 +467,7 @@ main(void)
 	tcase_add_loop_test(t, all_or_some, 0, 3);
 	tcase_add_test(t, killed_in_the_midst);
 	tcase_add_test(t, at_a_rate);
+	tcase_add_test(t, says_what_it_waits_for);
 	tcase_add_loop_test(t, ends_with_what_it_needs, 0, 2);
 	tcase_add_test(t, what_cannot_go_stays);
 	tcase_add_test(t, chosen_ones_deep_in_memory);

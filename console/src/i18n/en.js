@@ -569,6 +569,7 @@ export default {
 	'job.reasons': 'Why',
 	'job.rate': 'Messages a second',
 	'job.rate.hint': 'empty: as fast as it goes',
+	'job.waiting': 'waits: {why}',
 	'job.cancel': 'Cancel',
 	'job.cancel.sure': 'What was moved stays where it is now; the rest stays here.',
 	'job.state.running': 'running',

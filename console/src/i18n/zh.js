@@ -552,6 +552,7 @@ export default {
 	'job.reasons': '原因',
 	'job.rate': '每秒消息数',
 	'job.rate.hint': '留空则不限速',
+	'job.waiting': '等待中：{why}',
 	'job.cancel': '取消任务',
 	'job.cancel.sure': '已移动的消息留在新位置，其余的留在这里。',
 	'job.state.running': '进行中',

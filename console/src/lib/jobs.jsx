@@ -18,9 +18,10 @@ const Progress = ({ job }) => (job.state === 'running'
 	? <Meter plain used={job.done + job.failed} limit={job.total} text={t('job.progress', { done: number(job.done), total: number(job.total), rate: rate(job.rate_now) })} />
 	: t('job.over', { done: number(job.done), ended: time(job.ended) }));
 
-/* Why messages stay, and why the job failed. */
+/* Why messages stay, why the job failed, and what it waits for. */
 const Reasons = ({ job }) => (
 	<ul class="value">
+		{job.waiting && <li>{t('job.waiting', { why: job.waiting })}</li>}
 		{job.reason && <li>{job.reason}</li>}
 		{Object.entries(job.reasons).map(([why, n]) => <li key={why}>{number(n)} × <bdi>{why}</bdi></li>)}
 	</ul>
