@@ -85,6 +85,7 @@ int cmd_server(struct cli *c);
 int cmd_version(struct cli *c);
 int cmd_help(struct cli *c);
 int cmd_status(struct cli *c);
+int cmd_top(struct cli *c);
 int cmd_publish(struct cli *c);
 int cmd_get(struct cli *c);
 int cmd_consume(struct cli *c);

@@ -47,6 +47,26 @@ static const struct cli_option status_options[] = {
 	END_OF_TABLE,
 };
 
+static const struct cli_option top_options[] = {
+	{ .name = "once", .text = "print it once; elsewhere than on a terminal cells are parted by tabs" },
+	{ .name = "sort",
+	    .letter = 's',
+	    .value = "WHAT",
+	    .def = "backlog",
+	    .text = "backlog, in, out, unacked, consumers or name" },
+	{ .name = "interval",
+	    .letter = 'i',
+	    .value = "TIME",
+	    .def = "2s",
+	    .text = "between two looks (such as 500ms)" },
+	{ .name = "count",
+	    .letter = 'n',
+	    .value = "N",
+	    .text = "with --once: N queues; 20 if nothing says otherwise" },
+	{ .name = "vhost", .value = "NAME", .text = "queues of this virtual host only" },
+	END_OF_TABLE,
+};
+
 static const struct cli_option publish_options[] = {
 	{ .name = "exchange",
 	    .letter = 'e',

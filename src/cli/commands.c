@@ -86,6 +86,17 @@ const struct cli_command cli_commands[] = {
 	            "  hermes status --url http://broker-1:15672 --user app --password secret\n",
 	    .options = status_options,
 	    .client_http = true },
+	{ .name = "top",
+	    .run = cmd_top,
+	    .usage = "[OPTIONS]",
+	    .text = "live view of a node and its queues",
+	    .help = "The node's line, and the queues with the most messages; keys sort them by other "
+	            "figures,\n"
+	            "q ends. Rates are over the last seconds.\n"
+	            "  hermes top --sort out\n"
+	            "  hermes top --once --count 5\n",
+	    .options = top_options,
+	    .client_http = true },
 	{ .name = "publish",
 	    .run = cmd_publish,
 	    .usage = "--key KEY [OPTIONS]",
@@ -477,6 +488,5 @@ const struct cli_command cli_commands[] = {
 	    .usage = "",
 	    .text = "show the version, and those of libraries" },
 	LATER("trace", "MESSAGE", "show the life of a message"),
-	LATER("top", "", "live view of a node"),
 	END_OF_TABLE,
 };

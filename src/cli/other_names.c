@@ -111,7 +111,7 @@ static const struct other_name {
 	{ "is_booting", "hermes status" },
 	{ "cluster_status", "hermes status" },
 	{ "server_version", "hermes status" },
-	{ "observer", "hermes status" },
+	{ "observer", "hermes top --once" },
 	{ "wait", "hermes status" },
 	{ "revive", "hermes resume" },
 	{ "await_startup", "hermes status" },

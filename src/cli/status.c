@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/http_client.h"
+#include "cli/human.h"
 #include "cli/text_safe.h"
 
 static json_t *
@@ -45,35 +46,6 @@ make_safe(json_t *j)
 		(void)json_string_set(j, safe);
 		free(safe);
 	}
-}
-
-static void
-print_bytes(long long n)
-{
-	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
-	double v = (double)n;
-	unsigned u = 0;
-
-	while (v >= 1024 && u < COUNT_OF(units) - 1) {
-		v /= 1024;
-		u++;
-	}
-	printf(u == 0 ? "%.0f %s" : "%.1f %s", v, units[u]);
-}
-
-static void
-print_uptime(long long ms)
-{
-	long long s = ms / 1000;
-
-	printf("%-13s", "uptime");
-	if (s >= 86400)
-		printf("%lld d ", s / 86400);
-	if (s >= 3600)
-		printf("%lld h ", s / 3600 % 24);
-	if (s >= 60)
-		printf("%lld min ", s / 60 % 60);
-	printf("%lld s\n", s % 60);
 }
 
 static void
@@ -123,15 +95,15 @@ print_memory(json_t *hermes)
 	          held = number_at(hermes, "memory", "held");
 
 	printf("%-13s", "memory");
-	print_bytes(held);
+	human_bytes(stdout, held);
 	printf(" held");
 	if (limit > 0) {
 		printf(" of ");
-		print_bytes(limit);
+		human_bytes(stdout, limit);
 		printf(" (%.1f %%)", (double)held * 100.0 / (double)limit);
 	}
 	printf(", resident ");
-	print_bytes(number_at(hermes, "memory", "resident"));
+	human_bytes(stdout, number_at(hermes, "memory", "resident"));
 	printf("\n");
 }
 
@@ -143,9 +115,9 @@ print_disk(json_t *hermes)
 	if (!json_is_object(disk))
 		return;
 	printf("%-13s", "disk");
-	print_bytes(number_at(disk, "free", NULL));
+	human_bytes(stdout, number_at(disk, "free", NULL));
 	printf(" free; publishers are held back below ");
-	print_bytes(number_at(disk, "limit", NULL));
+	human_bytes(stdout, number_at(disk, "limit", NULL));
 	printf("\n");
 }
 
@@ -171,9 +143,9 @@ print_journal(json_t *store)
 	long long syncs = number_at(store, "journal_syncs", NULL);
 
 	printf("%-13s", "journal");
-	print_bytes(number_at(store, "journal_file_bytes", NULL));
+	human_bytes(stdout, number_at(store, "journal_file_bytes", NULL));
 	printf(" in %lld files, ", number_at(store, "journal_files", NULL));
-	print_bytes(number_at(store, "journal_backlog", NULL));
+	human_bytes(stdout, number_at(store, "journal_backlog", NULL));
 	printf(" not synced yet; syncs take %.1f ms, at most %.1f ms\n",
 	    syncs == 0 ? 0.0
 	               : (double)number_at(store, "journal_sync_us", NULL) / (double)syncs / 1000.0,
@@ -187,7 +159,7 @@ print_segments(json_t *store)
 
 	printf("%-13s%lld messages in %lld segments, ", "spilled",
 	    number_at(store, "segment_live", NULL), number_at(store, "segments", NULL));
-	print_bytes(number_at(store, "segment_bytes", NULL));
+	human_bytes(stdout, number_at(store, "segment_bytes", NULL));
 	printf("; %lld messages since the start\n", number_at(store, "spilled", NULL));
 	if (damaged > 0)
 		printf("%-13splaces on disk: %lld, messages lost: %lld; see the log\n", "damage",
@@ -205,7 +177,9 @@ print_status(json_t *o)
 	printf("%-13sHermes %s, announces itself as %s %s\n", "version",
 	    text_at(o, "hermes_version", NULL), text_at(o, "product_name", NULL),
 	    text_at(o, "product_version", NULL));
-	print_uptime(number_at(hermes, "uptime_ms", NULL));
+	printf("%-13s", "uptime");
+	human_duration(stdout, number_at(hermes, "uptime_ms", NULL));
+	printf("\n");
 	print_ports(o);
 	print_alarms(hermes);
 	print_maintenance(hermes);

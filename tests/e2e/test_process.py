@@ -594,7 +594,7 @@ def test_descriptors_are_raised_to_the_hard_limit(node):
 # --------------------------------------------------------------------------
 # The other commands
 # --------------------------------------------------------------------------
-LATER_COMMANDS = ["trace", "top"]
+LATER_COMMANDS = ["trace"]
 
 
 def test_version():
