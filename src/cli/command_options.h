@@ -402,4 +402,17 @@ static const struct cli_option definitions_options[] = {
 	END_OF_TABLE,
 };
 
+static const struct cli_option import_options[] = {
+	{ .name = "vhost",
+	    .value = "NAME",
+	    .text = "of this virtual host only, or into it, without users" },
+	{ .name = "json", .text = "what could not be made, and why, as JSON" },
+	END_OF_TABLE,
+};
+
+static const struct cli_option version_options[] = {
+	{ .name = "json", .text = "as one JSON object" },
+	END_OF_TABLE,
+};
+
 #endif

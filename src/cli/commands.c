@@ -368,7 +368,7 @@ const struct cli_command cli_commands[] = {
 	        "  hermes import definitions.json\n"
 	        "  hermes import shop.json --vhost shop-copy\n",
 	    .args_max = 1,
-	    .options = definitions_options,
+	    .options = import_options,
 	    .client_http = true },
 	{ .name = "apply",
 	    .run = cmd_apply,
@@ -485,8 +485,9 @@ const struct cli_command cli_commands[] = {
 	    .args_max = 2 },
 	{ .name = "version",
 	    .run = cmd_version,
-	    .usage = "",
-	    .text = "show the version, and those of libraries" },
+	    .usage = "[OPTIONS]",
+	    .text = "show the version, and those of libraries",
+	    .options = version_options },
 	LATER("trace", "MESSAGE", "show the life of a message"),
 	END_OF_TABLE,
 };

@@ -14,23 +14,52 @@
 
 #include "base/version.h"
 
-int
-cmd_version(struct cli *c UNUSED)
-{
-	char pcre[64];
+enum { TEXT = 64 };
 
-	if (pcre2_config(PCRE2_CONFIG_VERSION, NULL) > (int)sizeof pcre ||
-	    pcre2_config(PCRE2_CONFIG_VERSION, pcre) < 0)
-		snprintf(pcre, sizeof pcre, "unknown");
-	printf("hermes %s\n", HERMES_VERSION);
-	printf("  rabbitmq-c  %s\n", amqp_version());
-	printf("  libevent    %s\n", event_get_version());
-	printf("  libyaml     %s\n", yaml_get_version_string());
-	printf("  jansson     %s\n", JANSSON_VERSION);
-	printf("  PCRE2       %s\n", pcre);
-	printf("  OpenSSL     %s\n", OpenSSL_version(OPENSSL_VERSION_STRING));
-	printf("  xxHash      %u.%u.%u\n", XXH_versionNumber() / 10000,
+static const char *
+pcre2_version(char text[TEXT])
+{
+	if (pcre2_config(PCRE2_CONFIG_VERSION, NULL) > TEXT ||
+	    pcre2_config(PCRE2_CONFIG_VERSION, text) < 0)
+		(void)snprintf(text, TEXT, "unknown");
+	return text;
+}
+
+static const char *
+xxhash_version(char text[TEXT])
+{
+	(void)snprintf(text, TEXT, "%u.%u.%u", XXH_versionNumber() / 10000,
 	    XXH_versionNumber() / 100 % 100, XXH_versionNumber() % 100);
-	printf("  compiler    %s\n", __VERSION__);
+	return text;
+}
+
+int
+cmd_version(struct cli *c)
+{
+	char pcre[TEXT], xxhash[TEXT];
+	const char *const all[][2] = {
+		{ "rabbitmq-c", amqp_version() },
+		{ "libevent", event_get_version() },
+		{ "libyaml", yaml_get_version_string() },
+		{ "jansson", JANSSON_VERSION },
+		{ "PCRE2", pcre2_version(pcre) },
+		{ "OpenSSL", OpenSSL_version(OPENSSL_VERSION_STRING) },
+		{ "xxHash", xxhash_version(xxhash) },
+		{ "compiler", __VERSION__ },
+	};
+	json_t *o = json_pack("{s:s}", "hermes", HERMES_VERSION);
+
+	if (!cli_switch(c, "json"))
+		printf("hermes %s\n", HERMES_VERSION);
+	for (size_t i = 0; i < COUNT_OF(all); i++)
+		if (cli_switch(c, "json"))
+			(void)json_object_set_new(o, all[i][0], json_string(all[i][1]));
+		else
+			printf("  %-11s %s\n", all[i][0], all[i][1]);
+	if (cli_switch(c, "json")) {
+		(void)json_dumpf(o, stdout, JSON_INDENT(2));
+		printf("\n");
+	}
+	json_decref(o);
 	return CLI_OK;
 }

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from node import hermes
 from shell import broker, cli, rows      # noqa: F401 (fixtures)
 
 QUEUE = {"name": "q", "durable": True, "auto_delete": False, "arguments": {}}
@@ -55,3 +56,14 @@ def test_packed(cli, tmp_path):
 def test_what_is_of_one_vhost(cli, doc, status):
     said = cli("import", stdin=json.dumps(doc), status=status)
     assert ("--vhost NAME" in said) == (status == 2)
+
+
+def test_import_as_json(broker):
+    def run(doc):
+        done = hermes("import", "--json", env={"HERMES_URL": broker.http_url}, stdin=json.dumps(doc))
+        return done.returncode, json.loads(done.stdout)
+
+    assert run({"queues": []}) == (0, {"failed": 0, "errors": []})
+    status, said = run({"queues": [{**QUEUE, "vhost": "/", "arguments": {"x-max-priority": "much"}}, {**QUEUE, "vhost": "/"}]})
+    assert status == 1 and (said["imported"], said["failed"]) == (1, 1)
+    assert [error["object"] for error in said["errors"]] == ["queue 'q' in vhost '/'"] and said["errors"][0]["reason"]

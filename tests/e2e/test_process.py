@@ -605,6 +605,13 @@ def test_version():
         assert lib in done.stdout.lower(), lib
 
 
+def test_version_as_json():
+    lines = hermes("version").stdout.splitlines()
+    said = json.loads(hermes("version", "--json").stdout)
+    assert lines[0] == "hermes " + said.pop("hermes")
+    assert [line.split(None, 1) for line in lines[1:]] == [list(row) for row in said.items()]
+
+
 def test_help_names_every_command():
     done = hermes("help")
     assert done.returncode == 0
