@@ -56,6 +56,8 @@ struct bench_client {
 /* Makes them ready on their connection, waiting for the broker. False: it failed, and was said. */
 bool bench_publisher_init(struct bench_client *p) MUSTUSE;
 bool bench_consumer_init(struct bench_client *k) MUSTUSE;
+/* Of a backlog: now messages may come. Does not wait for the broker. */
+void bench_consumer_begin(struct bench_client *k);
 void bench_client_fini(struct bench_client *k);
 
 /* Publishes what may be published now. True: more could follow at once. */

@@ -96,8 +96,12 @@ on_deliver(struct bench_client *k, const uint8_t *args, size_t n)
 static void
 on_method(struct bench_conn *c, uint32_t method, const uint8_t *args, size_t n)
 {
+	struct bench_client *k = c->owner;
+
 	if (method == AMQP_BASIC_DELIVER_METHOD)
-		on_deliver(c->owner, args, n);
+		on_deliver(k, args, n);
+	else if (method == AMQP_BASIC_CONSUME_OK_METHOD && k->run->o->backlog && k->tag == 0)
+		k->run->progress = k->run->now;
 	else if (method == AMQP_BASIC_CANCEL_METHOD)
 		bench_conn_fail(c->broker, c, "the broker ended a consumer: its queue is gone");
 	else
@@ -138,8 +142,8 @@ set_prefetch(struct bench_client *k)
 	return bench_conn_call(k->c, &w, AMQP_BASIC_QOS_OK_METHOD);
 }
 
-static bool
-begin(struct bench_client *k)
+static struct wire_out
+consume(struct bench_client *k)
 {
 	struct wire_out w = bench_conn_begin(k->c, BENCH_CHANNEL, AMQP_BASIC_CONSUME_METHOD);
 	char name[BENCH_NAME_SIZE];
@@ -150,7 +154,26 @@ begin(struct bench_client *k)
 	wire_put_short(&w, "");
 	wire_put8(&w, k->run->o->ack == 0 ? NO_ACK : 0);
 	wire_table_end(&w, wire_table_begin(&w));
+	return w;
+}
+
+static bool
+begin(struct bench_client *k)
+{
+	struct wire_out w = consume(k);
+
 	return bench_conn_call(k->c, &w, AMQP_BASIC_CONSUME_OK_METHOD);
+}
+
+void
+bench_consumer_begin(struct bench_client *k)
+{
+	struct wire_out w = consume(k);
+
+	/* nothing else went out yet but a heartbeat, at most: it fits */
+	if (!bench_conn_commit(k->c, &w))
+		abort();
+	(void)bench_conn_flush(k->c);
 }
 
 /* Where bodies are large and nobody looks at them, the kernel need not hand them over. */
@@ -174,7 +197,7 @@ bench_consumer_init(struct bench_client *k)
 	k->c->discards = !o->verify && all_large(o);
 	if (o->verify)
 		k->next = xcalloc(o->publishers, sizeof *k->next);
-	return (o->ack == 0 || o->prefetch == 0 || set_prefetch(k)) && begin(k);
+	return (o->ack == 0 || o->prefetch == 0 || set_prefetch(k)) && (o->backlog || begin(k));
 }
 
 void

@@ -42,6 +42,7 @@ struct load {
 	uint64_t published_before; /* the end of the warm-up */
 	int64_t warm_ns;           /* measuring begins; publishing ends: */
 	int64_t end_ns;            /* INT64_MAX: by count */
+	int64_t consume_ns;        /* of a backlog: consumers began; 0: not yet */
 	int64_t stop_ns;           /* Ctrl-C: the end, whatever is under way; INT64_MAX: not yet */
 	int64_t tick_ns, second_ns;
 	double cpu_before;
@@ -197,7 +198,10 @@ begin(struct load *l)
 static const char *
 phase(const struct load *l)
 {
-	return l->draining ? "waiting for the rest" : l->is_warm ? "running" : "warming up";
+	return l->consume_ns > 0 ? "emptying the backlog"
+	       : l->draining     ? "waiting for the rest"
+	       : l->is_warm      ? "running"
+	                         : "warming up";
 }
 
 static void
@@ -226,6 +230,15 @@ has_taken_all(struct load *l)
 	return true;
 }
 
+/* All of a backlog is there. */
+static void
+begin_consumers(struct load *l, int64_t now)
+{
+	l->consume_ns = l->run.progress = now;
+	for (uint32_t i = (uint32_t)l->o->publishers; i < l->n; i++)
+		bench_consumer_begin(&l->run.client[i]);
+}
+
 /* True: the run is over. */
 static bool
 advance(struct load *l, int64_t now)
@@ -243,6 +256,8 @@ advance(struct load *l, int64_t now)
 		l->run.progress = now;
 	}
 	l->run.r->is_complete = has_taken_all(l);
+	if (l->run.r->is_complete && l->o->backlog && l->consume_ns == 0)
+		begin_consumers(l, now);
 	if (l->run.r->is_complete && (l->o->consumers == 0 || bench_in_flight(&l->run) == 0))
 		return true;
 	if (now - l->run.progress > drain)
@@ -402,10 +417,11 @@ count_lost(struct load *l)
 	r->lost -= r->lost < refused ? r->lost : refused;
 }
 
+/* Seconds from one to the other. */
 static double
-since(const struct load *l, int64_t t)
+since(int64_t from, int64_t to)
 {
-	return t > l->warm_ns ? (double)(t - l->warm_ns) / 1e9 : 0;
+	return to > from ? (double)(to - from) / 1e9 : 0;
 }
 
 static void
@@ -425,9 +441,9 @@ take_stock(struct load *l)
 	r->own_cpu_s = own_cpu_s() - l->cpu_before;
 	r->published = l->run.published - l->published_before;
 	r->unsent = l->released > l->run.published ? l->released - l->run.published : 0;
-	r->publish_s = since(l, l->run.last_publish);
-	r->confirm_s = since(l, l->run.last_confirm);
-	r->deliver_s = since(l, l->run.last_delivery);
+	r->publish_s = since(l->warm_ns, l->run.last_publish);
+	r->confirm_s = since(l->warm_ns, l->run.last_confirm);
+	r->deliver_s = since(l->consume_ns > 0 ? l->consume_ns : l->warm_ns, l->run.last_delivery);
 	r->blocked = l->broker->blocked;
 	r->is_stopped = l->stop_ns != INT64_MAX;
 	r->is_warm = l->is_warm;

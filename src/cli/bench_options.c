@@ -103,6 +103,10 @@ check(struct cli *c, const struct bench_options *o)
 		    o->consumers, o->queues);
 	if (o->consumers == 0 && o->in_flight > 0)
 		return cli_misuse(c, "--in-flight needs consumers");
+	if (o->backlog && (o->consumers == 0 || o->in_flight > 0))
+		return cli_misuse(c, "--backlog needs consumers, and goes without --in-flight");
+	if (o->backlog && o->queue_type != NULL && strcmp(o->queue_type, "stream") == 0)
+		return cli_misuse(c, "--backlog: consumers of a stream get what comes after them");
 	if (!is_exchange_type(o->exchange_type))
 		return cli_misuse(
 		    c, "--exchange-type: '%.64s' is not direct, topic or fanout", o->exchange_type);
@@ -143,6 +147,7 @@ bench_options_read(struct bench_options *o, struct cli *c)
 		.persistent = cli_switch(c, "persistent"),
 		.verify = !cli_switch(c, "no-verify"),
 		.json = cli_switch(c, "json"),
+		.backlog = cli_switch(c, "backlog"),
 	};
 	if (!read_numbers(c, o) || !read_sizes(c, o) ||
 	    !read_time(c, "duration", &o->duration_ms) || !read_time(c, "warm-up", &o->warmup_ms) ||

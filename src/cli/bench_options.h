@@ -31,6 +31,7 @@ struct bench_options {
 	uint64_t duration_ms, warmup_ms, drain_ms; /* duration_ms 0: by count */
 	const char *queue_type, *exchange_type;    /* NULL: none said; the default exchange */
 	bool persistent, durable, verify, json;
+	bool backlog;               /* consumers begin when all is published */
 	bool to_all;                /* each message goes to each queue */
 	char name[BENCH_NAME_SIZE]; /* what the names of queues and exchange begin with: nobody else has it */
 };

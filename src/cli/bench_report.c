@@ -83,6 +83,7 @@ asked(const struct bench_options *o)
 	set_number(a, "ack", o->ack);
 	set_number(a, "in_flight", o->in_flight);
 	(void)json_object_set_new(a, "persistent", json_boolean(o->persistent));
+	(void)json_object_set_new(a, "backlog", json_boolean(o->backlog));
 	set_text(a, "queue_type", o->queue_type);
 	set_text(a, "exchange_type", o->exchange_type);
 	set_real(a, "duration_s", (double)o->duration_ms / 1000);

@@ -16,7 +16,8 @@ struct bench_report {
 	uint64_t published, confirmed, refused, delivered, redelivered, delivered_bytes;
 	uint64_t unconfirmed; /* when it was given up */
 	uint64_t unsent; /* were due by the rate, and the broker did not take them */
-	/* seconds from the end of the warm-up to the last message published, confirmed, delivered */
+	/* seconds from the end of the warm-up to the last message published, confirmed, delivered; of a backlog from when
+	 * consumers began to the last one delivered */
 	double publish_s, confirm_s, deliver_s;
 	struct bench_histogram latency; /* from publish, with a rate from when it was due, to delivery */
 	struct bench_histogram confirm; /* to the confirm */

@@ -157,6 +157,8 @@ static const struct cli_option bench_options[] = {
 	{ .name = "in-flight",
 	    .value = "N",
 	    .text = "publishers wait while N messages are not delivered yet" },
+	{ .name = "backlog",
+	    .text = "consumers begin when all is published: how fast a queue fills, and empties" },
 	{ .name = "persistent", .text = "persistent messages (delivery mode 2), durable queues" },
 	{ .name = "queue-type",
 	    .value = "TYPE",

@@ -38,8 +38,9 @@ def left(broker):
 class Run:
     """hermes bench, running until it is told to stop; `queue` is there and has its consumer."""
 
-    def __init__(self, broker, *words):
+    def __init__(self, broker, *words, consumers=1):
         self.broker = broker
+        self.consumers = consumers
         self.child = subprocess.Popen(
             [str(BINARY), "bench", "--amqp", broker.amqp_url, "--json", "--duration", "10m", "--drain", "2s", *words],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clean_env({}))
@@ -47,7 +48,7 @@ class Run:
         self.queue = Api(broker).get("queues/%2F")[0]["name"]
 
     def is_consumed(self):
-        return [row["consumers"] for row in Api(self.broker).get("queues/%2F")] == [1]
+        return [row["consumers"] for row in Api(self.broker).get("queues/%2F")] == [self.consumers]
 
     def end(self, status, ask=True):
         """Its figures, and what it said."""
@@ -63,8 +64,8 @@ class Run:
 def running(broker):
     runs = []
 
-    def start(*words):
-        runs.append(Run(broker, *words))
+    def start(*words, **kw):
+        runs.append(Run(broker, *words, **kw))
         return runs[-1]
 
     yield start
@@ -84,7 +85,9 @@ CLEAN = {"lost": 0, "duplicates": 0, "out_of_order": 0, "damaged": 0, "complete"
     (["--exchange-type", "topic", "--queues", "2", "--publishers", "4", "--in-flight", "10", "--ack", "1", "--prefetch", "1"], 1),
     (["--persistent", "--queue-type", "quorum", "--confirms", "7", "--size", "40000"], 1),
     (["--no-verify", "--size", "100000", "--prefetch", "0"], 1),
-], ids=["plain", "many", "no-confirms", "fanout", "topic", "quorum", "no-verify"])
+    (["--backlog", "--publishers", "3", "--queues", "2", "--consumers", "3"], 1),
+    (["--backlog", "--confirms", "0", "--exchange-type", "fanout", "--queues", "2", "--no-ack"], 2),
+], ids=["plain", "many", "no-confirms", "fanout", "topic", "quorum", "no-verify", "backlog", "backlog-fanout"])
 def test_all_comes(bench, words, copies):
     got = json.loads(bench("--count", "901", "--json", *words))
     assert {key: got[key] for key in CLEAN} == CLEAN
@@ -206,6 +209,30 @@ def test_ctrl_c(running):
     assert got["published"] == got["delivered"] > 0
 
 
+def test_backlog_waits(broker, running):
+    """No consumer as long as it publishes."""
+    this = running("--backlog", "--rate", "300", consumers=0)
+    api = Api(broker)
+    wait_for(lambda: api.get("queues/%%2F/%s" % this.queue)["messages"] > 20, 10)
+    assert api.get("queues/%%2F/%s" % this.queue)["consumers"] == 0
+    got, _ = this.end(0)
+    assert {key: got[key] for key in CLEAN} == CLEAN
+    assert got["published"] == got["delivered"] > 20
+
+
+def test_killed(broker, running):
+    """Its queue goes an hour later, and the exchange with it."""
+    this = running("--exchange-type", "direct", "--rate", "10")
+    api = Api(broker)
+    this.child.kill()
+    this.child.wait(OUTPUT_S)
+    queue = api.get("queues/%%2F/%s" % this.queue)
+    assert queue["arguments"] == {"x-expires": 3600_000 + 600_000}
+    assert len(left(broker)) == 2
+    api("DELETE", "queues/%%2F/%s" % this.queue, 204)
+    assert left(broker) == []
+
+
 def test_connection_closed_by_the_broker(broker, running):
     """The figures so far, the reason, and nothing left behind."""
     this = running("--rate", "300")
@@ -247,6 +274,8 @@ def test_progress_on_a_terminal(broker):
     (["--publishers", "100", "--confirms", "100000"], "--publishers times --confirms is above 8388608"),
     (["--publishers", "5000", "--consumers", "5000"], "so many publishers and consumers are not verified; see --no-verify"),
     (["--consumers", "0", "--in-flight", "5"], "--in-flight needs consumers"),
+    (["--consumers", "0", "--backlog"], "--backlog needs consumers, and goes without --in-flight"),
+    (["--queue-type", "stream", "--backlog"], "--backlog: consumers of a stream get what comes after them"),
 ])
 def test_wrong_words(bench, words, why):
     assert bench(*words, status=2).startswith("hermes bench: " + why)
