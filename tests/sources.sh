@@ -62,7 +62,7 @@ make_list() {
 		find_in tests/fuzz -- -path 'tests/fuzz/*.h' -o -path 'tests/fuzz/replay_main.c'
 		# by what they are called: a build in the tree leaves objects, programs and logs beside them
 		find_in tests/cost tests/sim -- -name '*.sh' -o -name '*.txt'
-		find_in tests/bench -- -name run -o -name '*.py'
+		find_in tests/bench -- -name run -o -name '*.py' -o -name '*.md'
 		find_in tests/tools -- -name '*.c'
 		find_in contrib -- ! -path contrib/quickstart ! -path contrib/test ! -path contrib/packages.sh
 		[ ! -d tests/fuzz/corpus ] || echo tests/fuzz/corpus
