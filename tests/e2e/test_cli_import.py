@@ -64,6 +64,7 @@ def test_import_as_json(broker):
         return done.returncode, json.loads(done.stdout)
 
     assert run({"queues": []}) == (0, {"failed": 0, "errors": []})
-    status, said = run({"queues": [{**QUEUE, "vhost": "/", "arguments": {"x-max-priority": "much"}}, {**QUEUE, "vhost": "/"}]})
+    good, bad = ({**QUEUE, "name": name, "vhost": "/", "arguments": {"x-max-priority": much}} for name, much in (("n", 3), ("w", "x")))
+    status, said = run({"queues": [bad, good]})
     assert status == 1 and (said["imported"], said["failed"]) == (1, 1)
-    assert [error["object"] for error in said["errors"]] == ["queue 'q' in vhost '/'"] and said["errors"][0]["reason"]
+    assert [error["object"] for error in said["errors"]] == ["queue 'w' in vhost '/'"] and said["errors"][0]["reason"]
