@@ -24,6 +24,7 @@ export const tests = {
 		await until(async () => (await api('GET', 'queues/%2F/console-from')).state === 'paused');
 		await page.getByRole('button', { name: 'Move messages' }).click();
 		const dialog = page.getByRole('dialog');
+		await dialog.getByText(`Messages that are ready: ${MANY}.`).waitFor(); // which reads well with 1, too
 		await dialog.getByLabel('To the queue').fill('console-nowhere');
 		await dialog.getByRole('button', { name: 'Move messages' }).click();
 		await dialog.getByRole('alert').filter({ hasText: 'no queue' }).waitFor();

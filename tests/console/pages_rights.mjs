@@ -54,6 +54,7 @@ export const tests = {
 		};
 		await api('PUT', 'users/console-client', { password: 'secret', tags: '' });
 		await page.goto(url);
+		await page.getByText('hermes user add').waitFor(); // where the first account comes from
 		await said('console-client', 'wrong', 'Wrong user or password');
 		await shot('login-wrong');
 		await said('console-client', 'secret', 'may not open the console');

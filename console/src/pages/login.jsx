@@ -33,6 +33,7 @@ export function Login({ onLogin, expired, redraw }) {
 				<Text form={form} name="username" label={t('login.user')} autocomplete="username" autofocus required />
 				<Text form={form} name="password" label={t('login.password')} type="password" autocomplete="current-password" />
 			</Form>
+			<p class="muted">{t('login.first')}</p>
 			<div class="bar"><LanguageChoice redraw={redraw} /><ThemeChoice redraw={redraw} /></div>
 		</main>
 	);
