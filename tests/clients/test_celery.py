@@ -128,7 +128,7 @@ def test_retries(office):
 
 def test_a_time_to_run(office):
     """Those that wait do not keep others away: the worker raises its prefetch count for them."""
-    due = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=1.5)
+    due = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=4)
     later = [office.tasks.when.apply_async(("later%d" % number,), eta=due) for number in range(20)]
     soon = [office.tasks.when.delay("soon%d" % number) for number in range(20)]
     soon = [answer.get(WAIT, interval=0.02) for answer in soon]

@@ -275,7 +275,8 @@ START_TEST(full_pipe_blocks_nobody)
 	static const char filler[] =
 	    "................................................................";
 	struct tally t = { .last = -1 };
-	uint64_t begun, one, worst = 0, before = log_dropped();
+	uint64_t begun, one, before = log_dropped();
+	unsigned long_ones = 0;
 	int fds[2], old = dup(STDERR_FILENO);
 
 	if (_i == 0) {
@@ -295,11 +296,11 @@ START_TEST(full_pipe_blocks_nobody)
 		one = clock_mono_us();
 		log_info("line %d %s", i, filler);
 		one = clock_mono_us() - one;
-		if (one > worst)
-			worst = one;
+		if (one > 100 * 1000)
+			long_ones++;
 	}
-	ck_assert_uint_lt(clock_mono_us() - begun, 5 * 1000 * 1000);
-	ck_assert_uint_lt(worst, 300 * 1000); /* a busy machine may take us off the processor */
+	ck_assert_uint_lt(clock_mono_us() - begun, 20 * 1000 * 1000);
+	ck_assert_uint_lt(long_ones, 10); /* a busy machine may take us off the processor */
 	ck_assert_uint_gt(log_dropped() - before, LINES / 2);
 	take_lines(&t, fds[0], LINES);
 	/* And the log works on. */
@@ -329,9 +330,9 @@ START_TEST(close_does_not_wait_for_ever)
 		    "line %d ................................................................", i);
 	begun = clock_mono_us();
 	log_flush();
-	ck_assert_uint_lt(clock_mono_us() - begun, 1500 * 1000);
+	ck_assert_uint_lt(clock_mono_us() - begun, 5 * 1000 * 1000);
 	log_close();
-	ck_assert_uint_lt(clock_mono_us() - begun, 6000 * 1000);
+	ck_assert_uint_lt(clock_mono_us() - begun, 12 * 1000 * 1000);
 	/* What neither went nor will go is counted: the pipe took at most 64 KiB of lines of 90
 	 * bytes. */
 	ck_assert_uint_gt(log_dropped() - before, 9000);
