@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
-#include <stdio.h>
-#include <unistd.h>
 
 #include "cli/bench_report.h"
 
 void
 bench_progress_init(struct bench_progress *p, const struct bench_options *o, int64_t now)
 {
-	*p = (struct bench_progress){ .shown = isatty(STDERR_FILENO) && !o->json, .last_ns = now };
+	*p = (struct bench_progress){ .last_ns = now };
+	progress_init(&p->line, !o->json);
 }
 
 /* What came since; the counts of the warm-up are taken away in the midst. */
@@ -31,17 +30,16 @@ bench_progress_show(struct bench_progress *p, const struct bench_report *r, cons
 	double seconds = (double)(now - p->last_ns) / 1e9;
 	struct bench_histogram last;
 
-	if (!p->shown || seconds <= 0)
+	if (!p->line.is_shown_at_all || seconds <= 0)
 		return;
 	subtract(&last, &r->latency, &p->latency);
-	fprintf(stderr,
-	    "\r%s: %.0f/s published, %.0f/s delivered, %" PRIu64
-	    " in flight; latency median %.2f ms, 99 %% %.2f ms\x1b[K",
+	progress_show(&p->line,
+	    "%s: %.0f/s published, %.0f/s delivered, %" PRIu64
+	    " in flight; latency median %.2f ms, 99 %% %.2f ms",
 	    phase, (double)(published - p->published) / seconds,
 	    (double)(delivered - p->delivered) / seconds, in_flight,
 	    (double)bench_histogram_quantile(&last, 0.5) / 1e6,
 	    (double)bench_histogram_quantile(&last, 0.99) / 1e6);
-	(void)fflush(stderr);
 	p->latency = r->latency;
 	p->published = published;
 	p->delivered = delivered;
@@ -49,8 +47,7 @@ bench_progress_show(struct bench_progress *p, const struct bench_report *r, cons
 }
 
 void
-bench_progress_clear(const struct bench_progress *p)
+bench_progress_clear(struct bench_progress *p)
 {
-	if (p->shown)
-		fprintf(stderr, "\r\x1b[K");
+	progress_clear(&p->line);
 }

@@ -10,6 +10,7 @@
 #include "cli/bench_histogram.h"
 #include "cli/bench_options.h"
 #include "cli/cli.h"
+#include "cli/progress.h"
 
 struct bench_report {
 	/* messages since the end of the warm-up */
@@ -38,7 +39,7 @@ int bench_report_print(struct cli *c, const struct bench_options *o, const struc
 
 /* A line on a terminal, written over each second. */
 struct bench_progress {
-	bool shown; /* is there a terminal? */
+	struct progress line;
 	struct bench_histogram latency; /* as of the second before */
 	uint64_t published, delivered;
 	int64_t last_ns;
@@ -48,6 +49,6 @@ void bench_progress_init(struct bench_progress *p, const struct bench_options *o
 /* published, delivered: of the whole run; phase: what goes on. */
 void bench_progress_show(struct bench_progress *p, const struct bench_report *r, const char *phase,
     uint64_t published, uint64_t delivered, uint64_t in_flight, int64_t now);
-void bench_progress_clear(const struct bench_progress *p);
+void bench_progress_clear(struct bench_progress *p);
 
 #endif

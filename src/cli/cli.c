@@ -16,6 +16,7 @@
 #include "base/suggest.h"
 #include "cli/cli_options.h"
 #include "cli/other_names.h"
+#include "cli/progress.h"
 #include "cli/text_safe.h"
 
 enum { GIVEN_MAX = 256, ARGS_MAX = 16, WORDS_MAX = 64 };
@@ -41,6 +42,7 @@ static void PRINTF(2, 0) say(const struct cli *c, const char *fmt, va_list ap)
 	if (vasprintf(&text, fmt, ap) < 0)
 		abort();
 	line = text_safe_line(text);
+	progress_make_way();
 	fprintf(stderr, "hermes%s%s: %s\n", c->command != NULL ? " " : "",
 	    c->command != NULL ? c->command->name : "", line);
 	free(line);

@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "cli/api.h"
 #include "cli/http_client.h"
+#include "cli/progress.h"
 #include "cli/text_safe.h"
 
 enum { LOOK_FIRST_MS = 50, LOOK_LAST_MS = 1000, WAIT_MAX_MS = 7 * 24 * 3600 * 1000 };
@@ -29,19 +30,11 @@ is(const json_t *o, const char *name)
 	return json_is_true(json_object_get(o, name));
 }
 
-static bool
-shows_progress(const struct cli *c)
-{
-	return isatty(STDERR_FILENO) && !cli_switch(c, "json");
-}
-
 static void
-show_progress(const json_t *o)
+show_progress(struct progress *p, const json_t *o)
 {
-	fprintf(stderr,
-	    "\r%lld messages in %lld queues are left; Ctrl-C leaves the node drained\x1b[K",
+	progress_show(p, "%lld messages in %lld queues are left; Ctrl-C leaves the node drained",
 	    number_of(o, "messages_left"), number_of(o, "queues_left"));
-	(void)fflush(stderr);
 }
 
 /* Takes nothing; *o as the node has it now. */
@@ -65,15 +58,16 @@ wait_for_end(struct cli *c, uint64_t wait_ms, json_t **o)
 	uint64_t until_ms = wait_ms != 0 ? clock_now_ms() + wait_ms : UINT64_MAX;
 	bool once = cli_switch(c, "no-wait");
 	unsigned ms = LOOK_FIRST_MS;
+	struct progress progress;
 	int rc;
 
+	progress_init(&progress, !cli_switch(c, "json"));
 	while ((rc = look(c, o)) == CLI_OK && is(*o, "draining") && !is(*o, "empty")) {
 		uint64_t now_ms = clock_now_ms();
 
 		if (json_object_get(*o, "messages_left") != NULL && (once || now_ms >= until_ms))
 			break;
-		if (shows_progress(c))
-			show_progress(*o);
+		show_progress(&progress, *o);
 		if (now_ms < until_ms && ms > until_ms - now_ms)
 			ms = (unsigned)(until_ms - now_ms);
 		(void)nanosleep(
@@ -81,8 +75,7 @@ wait_for_end(struct cli *c, uint64_t wait_ms, json_t **o)
 		    NULL);
 		ms = ms * 2 < LOOK_LAST_MS ? ms * 2 : LOOK_LAST_MS;
 	}
-	if (shows_progress(c))
-		fprintf(stderr, "\r\x1b[K");
+	progress_clear(&progress);
 	return rc;
 }
 

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "cli/http_client.h"
 #include "cli/http_path.h"
+#include "cli/progress.h"
 #include "cli/text_safe.h"
 
 enum { LOOK_FIRST_MS = 20, LOOK_LAST_MS = 500, RATE_MAX = 1000000 };
@@ -38,24 +39,16 @@ runs(const json_t *job)
 
 /* ---- progress ---- */
 
-static bool
-shows_progress(const struct cli *c)
-{
-	return isatty(STDERR_FILENO) && !cli_switch(c, "json");
-}
-
 static void
-show_progress(const json_t *job, const struct job_words *w)
+show_progress(struct progress *p, const json_t *job, const struct job_words *w)
 {
 	const char *waiting = json_string_value(json_object_get(job, "waiting"));
 	char *why = waiting != NULL ? text_safe_line(waiting) : NULL;
 
-	fprintf(stderr,
-	    "\r%s %lld of %lld, %lld/s%s%s; job %lld goes on without this command\x1b[K", w->done,
-	    number_of(job, "done"), number_of(job, "total"), number_of(job, "rate_now"),
+	progress_show(p, "%s %lld of %lld, %lld/s%s%s; job %lld goes on without this command",
+	    w->done, number_of(job, "done"), number_of(job, "total"), number_of(job, "rate_now"),
 	    why != NULL ? ", waits: " : "", why != NULL ? why : "", number_of(job, "id"));
 	free(why);
-	(void)fflush(stderr);
 }
 
 static void
@@ -71,14 +64,15 @@ wait_for_end(struct cli *c, json_t **job, const struct job_words *w)
 {
 	char id[24], *path, *what;
 	unsigned ms = LOOK_FIRST_MS;
+	struct progress progress;
 	int rc = CLI_OK;
 
 	(void)snprintf(id, sizeof id, "%lld", number_of(*job, "id"));
 	path = HTTP_PATH("/api/hermes/jobs/*", id);
 	what = text_safe_format("job %s any more (was the node started again?)", id);
+	progress_init(&progress, !cli_switch(c, "json"));
 	while (rc == CLI_OK && runs(*job)) {
-		if (shows_progress(c))
-			show_progress(*job, w);
+		show_progress(&progress, *job, w);
 		pause_ms(ms);
 		ms = ms * 2 < LOOK_LAST_MS ? ms * 2 : LOOK_LAST_MS;
 		json_decref(*job);
@@ -86,8 +80,7 @@ wait_for_end(struct cli *c, json_t **job, const struct job_words *w)
 		rc = http_client_call(
 		    c, &(struct http_call){ .path = path, .what = what }, NULL, job);
 	}
-	if (shows_progress(c))
-		fprintf(stderr, "\r\x1b[K");
+	progress_clear(&progress);
 	free(path);
 	free(what);
 	return rc;

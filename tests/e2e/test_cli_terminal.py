@@ -162,3 +162,31 @@ def test_who_waits_is_told(broker, tmp_path, words):
         done = hermes(*words, env=env)
         assert (done.returncode, done.stderr) == (0, "")
         server.shutdown()
+
+
+def test_an_error_stands_on_a_line_of_its_own(broker):
+    """What tells of the progress is cut at the edge of the terminal, or it could not be taken away."""
+    answers = [(204, b""), (200, b'{"draining": true, "empty": false, "messages_left": 5, "queues_left": 1}'), (500, b'{"reason": "no more"}')]
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_PUT(self):
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            status, body = answers.pop(0)
+            self.send_response(status)
+            if body:
+                self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_PUT
+
+        def log_message(self, *args):
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
+        env = {"HERMES_URL": "http://127.0.0.1:%d" % server.server_address[1]}
+        status, said = at_terminal(broker, ["drain"], env=env, columns=40)
+        server.shutdown()
+    shown = b"5 messages in 1 queues are left; Ctrl-C leaves the node drained"[:39]
+    assert status == 1 and said.startswith(b"\r" + shown + b"\x1b[K\r\x1b[Khermes drain: ") and b"no more" in said, said

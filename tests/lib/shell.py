@@ -3,6 +3,7 @@
 import os
 import pty
 import subprocess
+import termios
 
 import pytest
 
@@ -34,10 +35,11 @@ def rows(text):
     return [dict(zip(head, line, strict=True)) for line in lines]
 
 
-def at_terminal(broker, words, answers=(), env=None):
+def at_terminal(broker, words, answers=(), env=None, columns=0):
     """Runs hermes on a terminal and gives its answers to its prompts; the exit status and what the terminal shows. An answer
     that can be called is."""
     master, slave = pty.openpty()
+    termios.tcsetwinsize(slave, (24, columns))
     process = subprocess.Popen([str(BINARY)] + [str(w) for w in words], stdin=slave, stdout=slave, stderr=slave,
                                env=clean_env({"HERMES_URL": broker.http_url, "HERMES_AMQP": broker.amqp_url, **(env or {})}))
     os.close(slave)
