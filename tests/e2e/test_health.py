@@ -64,6 +64,17 @@ def test_a_restart(node, how):
     assert not any(" error " in line or "damage" in line for line in this.log.splitlines())
 
 
+def test_a_disk_alarm_keeps_nobody_out(node):
+    """Consumers are to drain it, and publishers wait on their connections: /healthz fails, /readyz does not."""
+    this = node("disk: {min_free: 100%}\n")
+    wait_for(lambda: requests.get(this.http_url + "/healthz").status_code == 503, what="a disk alarm")
+    for path in ("/readyz", "/api/health/checks/is-in-service", "/api/health/checks/ready-to-serve-clients"):
+        assert requests.get(this.http_url + path, auth=("guest", "guest")).status_code == 200, path
+    chan = this.raw().channel()
+    chan.declare("q")
+    chan.consume("q")
+
+
 def test_without_a_login(node):
     """Nothing but whether; why is for the log and for who has logged in."""
     this = node("memory: {limit: 8MiB, spill: 0%}\n")
