@@ -38,11 +38,11 @@ def left(broker):
 class Run:
     """hermes bench, running until it is told to stop; `queue` is there and has its consumer."""
 
-    def __init__(self, broker, *words, consumers=1):
+    def __init__(self, broker, *words, consumers=1, drain="30s"):
         self.broker = broker
         self.consumers = consumers
         self.child = subprocess.Popen(
-            [str(BINARY), "bench", "--amqp", broker.amqp_url, "--json", "--duration", "10m", "--drain", "2s", *words],
+            [str(BINARY), "bench", "--amqp", broker.amqp_url, "--json", "--duration", "10m", "--drain", drain, *words],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clean_env({}))
         wait_for(self.is_consumed, 20)
         self.queue = Api(broker).get("queues/%2F")[0]["name"]
@@ -181,7 +181,7 @@ def steal(chan, queue, count):
     (lambda taken: [*taken, b"of somebody else", b"\xff" * 256, b""], 0, 0, 3),
 ], ids=["lost-changed-longer", "twice", "foreign"])
 def test_what_is_wrong_is_told(thief, running, back, lost, twice, damaged):
-    this = running("--rate", "300")
+    this = running("--rate", "300", drain="4s")         # what is lost it waits for
     for body in back(steal(thief, this.queue, 4)):
         thief.publish("", this.queue, body)
     thief.call("basic.qos", prefetch_count=1)        # all is taken in
