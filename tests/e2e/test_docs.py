@@ -101,6 +101,14 @@ def test_manual_says_which_options_repeat():
     assert texts["property"].startswith("content_type, ")
 
 
+def test_environment_is_in_the_manual():
+    """Each variable that stands in for an option; the list of commands has them from the table."""
+    names = set(re.findall(r"\[(HERMES_[A-Z_]+)\]", (TOP / "contrib/manual/commands.md").read_text()))
+    section = re.search(r"^\.SH ENVIRONMENT$(.*?)^\.SH", MANUAL, re.M | re.S).group(1)
+    assert len(names) > 10
+    assert names - set(re.findall(r"HERMES_[A-Z_]+", section)) == set()
+
+
 def test_links_in_the_readme():
     for target in re.findall(r"\]\(([^)#:]+)\)", README):
         assert (TOP / target).exists(), target
