@@ -202,7 +202,7 @@ def test_order(thief, running):
 
 
 def test_ctrl_c(running):
-    this = running()
+    this = running("--in-flight", "1000")     # what is under way comes soon enough on any machine
     got, err = this.end(0)
     assert err == ""
     assert {key: got[key] for key in CLEAN} == CLEAN
@@ -403,6 +403,7 @@ def test_broker_that_lies(broker, cli, lie, why):
 def test_ctrl_c_while_nobody_answers():
     """A port that is open, and nothing comes from it: a second Ctrl-C ends it at once."""
     with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(OUTPUT_S)
         child = subprocess.Popen([str(BINARY), "bench", "--amqp", "amqp://127.0.0.1:%d" % server.getsockname()[1]],
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clean_env({}))
         with child, server.accept()[0] as peer:
