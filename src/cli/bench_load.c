@@ -304,12 +304,12 @@ sleep_ns(const struct load *l, int64_t now)
 static void
 wait_events(struct load *l, int64_t ns)
 {
-	static bool is_coarse; /* a kernel without epoll_pwait2 */
+	static bool is_coarse; /* a kernel without epoll_pwait2, or one that does not allow it */
 	struct epoll_event e[EVENTS];
 	struct timespec t = { .tv_sec = ns / SECOND_NS, .tv_nsec = ns % SECOND_NS };
 	int n = is_coarse ? -1 : epoll_pwait2(l->epoll, e, EVENTS, &t, NULL);
 
-	is_coarse = is_coarse || (n < 0 && errno == ENOSYS);
+	is_coarse = is_coarse || (n < 0 && errno != EINTR);
 	if (is_coarse)
 		n = epoll_wait(l->epoll, e, EVENTS, (int)(ns / MS_NS));
 	for (int i = 0; i < n; i++) {

@@ -10,6 +10,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "base/attr.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/units.h"
@@ -45,14 +46,34 @@ on_signal(int n)
 		stop = 1;
 }
 
+/* Whatever ends it by a signal has to leave the terminal in order. */
 static void
 watch_signals(void)
 {
+	static const int all[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH };
 	struct sigaction sa = { .sa_handler = on_signal };
 
-	sigaction(SIGINT, &sa, NULL);
-	sigaction(SIGTERM, &sa, NULL);
-	sigaction(SIGWINCH, &sa, NULL);
+	for (size_t i = 0; i < COUNT_OF(all); i++)
+		sigaction(all[i], &sa, NULL);
+}
+
+/* poll() of standard input; a signal that came just before it ends it, too. */
+static int
+wait_for_input(uint64_t ms)
+{
+	struct pollfd p = { .fd = STDIN_FILENO, .events = POLLIN };
+	const struct timespec limit = { .tv_sec = (time_t)(ms / 1000),
+		.tv_nsec = (long)(ms % 1000) * 1000000 };
+	sigset_t all, before;
+	int n, saved;
+
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, &before);
+	n = stop ? -1 : ppoll(&p, 1, &limit, &before);
+	saved = stop ? EINTR : errno;
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	errno = saved;
+	return n;
 }
 
 /* ---- what the node says ---- */
@@ -180,9 +201,8 @@ take_key(struct top *t, char key)
 static bool
 wait_for_key(struct top *t, uint64_t ms)
 {
-	struct pollfd p = { .fd = STDIN_FILENO, .events = POLLIN };
 	char key;
-	int n = poll(&p, 1, (int)ms);
+	int n = wait_for_input(ms);
 
 	if (stop || (n < 0 && errno != EINTR))
 		return false;
@@ -216,9 +236,9 @@ live(struct top *t)
 
 	if (rc != CLI_OK)
 		return rc;
+	watch_signals();
 	if (!terminal_begin(t))
 		return cli_fail(t->cli, "this is no terminal; --once prints once");
-	watch_signals();
 	do {
 		uint64_t ms = SHARE * took_ms;
 

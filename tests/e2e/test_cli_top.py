@@ -56,6 +56,13 @@ def test_at_a_terminal(broker, queues):
     assert "[n name]" in last and [line.split()[-1][0] for line in last.split("\r\n")[5:8]] == ["a", "b", "c"]
 
 
+@pytest.mark.parametrize("key", [b"\x03", b"\x1c"], ids=["ctrl-c", "quit"])
+def test_ended_by_a_signal(broker, queues, key):
+    """At once, and it leaves the terminal in order."""
+    status, said = at_terminal(broker, ["top", "-i", "1h"], [(b"q ends", key)])
+    assert status == 0 and said.endswith(b"\x1b[?7h\x1b[?25h")
+
+
 def test_the_node_goes(tmp_path):
     """It ends, with the reason, and leaves the terminal in order."""
     this = Node(tmp_path / "node").start()

@@ -40,7 +40,8 @@ def at_terminal(broker, words, answers=(), env=None, columns=0):
     that can be called is."""
     master, slave = pty.openpty()
     termios.tcsetwinsize(slave, (24, columns))
-    process = subprocess.Popen([str(BINARY)] + [str(w) for w in words], stdin=slave, stdout=slave, stderr=slave,
+    # in a session of its own, which Ctrl-C is for
+    process = subprocess.Popen(["setsid", "--ctty", str(BINARY)] + [str(w) for w in words], stdin=slave, stdout=slave, stderr=slave,
                                env=clean_env({"HERMES_URL": broker.http_url, "HERMES_AMQP": broker.amqp_url, **(env or {})}))
     os.close(slave)
     said = b""
