@@ -23,7 +23,8 @@ alarms(const struct broker *b)
 	return b->memory.alarms + b->drains;
 }
 
-/* The session counts deliveries up all the time; with each alarm the count begins anew. */
+/* The session counts deliveries up all the time; with each alarm the count begins anew. In maintenance whoever has consumers
+ * may publish one more, what he made of a message that he acknowledged before. */
 static uint64_t
 allowance(struct channel *ch)
 {
@@ -32,7 +33,7 @@ allowance(struct channel *ch)
 
 	if (ch->alarm != alarm) {
 		ch->alarm = alarm;
-		session_allow(s, session_unacked(s));
+		session_allow(s, session_unacked(s) + (drain_is_on(s->broker) && s->tags > 0));
 	}
 	return session_allowance(s);
 }

@@ -24,7 +24,7 @@ struct drain {
 	struct walk walk; /* the queue that is looked at next, in broker->queues */
 	bool is_walking;
 	bool is_told;            /* the log was told that it is empty: once is enough */
-	uint64_t moves;          /* moved() when the lap began */
+	uint64_t moves;          /* moved() at the end of the lap before; of the first none */
 	struct drain_stats next; /* of the lap that is being made */
 	struct drain_stats seen;
 };
@@ -57,7 +57,6 @@ begin_lap(struct drain *d)
 	struct broker *b = d->broker;
 
 	d->next = (struct drain_stats){ .is_known = true };
-	d->moves = moved(b);
 	walk_begin(&b->walks, &d->walk);
 	d->is_walking = true;
 	d->walk.at = WALK_LINK(TAILQ_FIRST(&b->queues), all_link);
@@ -70,8 +69,9 @@ end_lap(struct drain *d)
 
 	walk_end(&d->walk);
 	d->is_walking = false;
-	d->next.is_empty = d->next.left == 0 && b->stats.dead_letters == 0 &&
-	                   TAILQ_EMPTY(&b->returning) && moved(b) == d->moves;
+	d->next.is_empty = d->seen.is_known && moved(b) == d->moves && d->next.left == 0 &&
+	                   b->stats.dead_letters == 0 && TAILQ_EMPTY(&b->returning);
+	d->moves = moved(b);
 	if (d->next.is_empty && !d->is_told)
 		log_info("drained: nothing is left that somebody takes; %llu messages in %llu "
 		         "queues stay",

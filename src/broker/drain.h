@@ -21,7 +21,9 @@ struct drain_stats {
 	uint64_t stay;		/* those that are ready where nobody takes them: no consumer, or the queue is paused */
 	uint64_t queues_left, queues_stay;
 	bool is_known;		/* there was a look */
-	bool is_empty;		/* left is 0, no dead letter waits, and nothing moved while that was found out */
+	/* left is 0, no dead letter waits, and nothing moved since the look before: who acknowledges a message and then
+	 * publishes what he made of it is not done in between. */
+	bool is_empty;
 };
 
 static inline bool

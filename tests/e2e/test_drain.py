@@ -1,8 +1,8 @@
 """Maintenance: publishers wait, consumers empty the queues, and nothing is lost."""
 # SPDX-License-Identifier: Apache-2.0
 import json
-import re
 import subprocess
+import re
 import threading
 import time
 
@@ -12,6 +12,7 @@ import wire
 
 from api import Api
 from node import BINARY, SLOW, Node, clean_env, hermes, wait_for
+from shell import at_terminal
 
 WHERE = "hermes/maintenance"
 
@@ -238,16 +239,8 @@ def test_the_command_and_its_limits(calm):
     said = run(calm, "drain", "--no-wait")
     assert (said.returncode, said.stdout) == (0, "the node is being drained: 1 messages in 1 queues are left\n")
     # somebody ends it while somebody waits
-    waits = subprocess.Popen([str(BINARY), "drain"], env=clean_env({"HERMES_URL": calm.http_url}),
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        wait_for(lambda: waits.poll() is None and api.get(WHERE)["draining"])
-        api("DELETE", WHERE, 204)
-        wait_for(lambda: waits.poll() is not None or api("DELETE", WHERE, 204), 30, "the command ends")
-        assert waits.returncode == 1 and "was ended meanwhile" in waits.stderr.read()
-    finally:
-        waits.kill()
-        waits.communicate()
+    status, shown = at_terminal(calm, ["drain"], [(b"1 messages in 1 queues are left; Ctrl-C", lambda: api("DELETE", WHERE, 204))])
+    assert status == 1 and b"was ended meanwhile" in shown
     for words, want in ((["--wait", "soon"], "not a time"), (["--wait", "1s", "--no-wait"], "it has to be one")):
         said = run(calm, "drain", *words)
         assert said.returncode == 2 and want in said.stderr

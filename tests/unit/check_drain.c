@@ -47,16 +47,23 @@ teardown(void)
 }
 
 static struct drain_stats
-now(void)
+after(unsigned ms)
 {
 	struct drain_stats s;
 
-	for (int i = 0; i < 400; i++) { /* two laps */
+	while (ms-- > 0) {
 		w.b->now_ms = ++w.l->now_ms;
 		(void)wheel_run(w.b->wheel, w.b->now_ms, 100);
 	}
 	drain_stats(w.b, &s);
 	return s;
+}
+
+/* Behind several laps. */
+static struct drain_stats
+now(void)
+{
+	return after(400);
 }
 
 static void
@@ -114,14 +121,43 @@ START_TEST(takers_go_on)
 		peer_ack(&taker, 1, tag);
 	}
 	expect_figures(0, 2, true);
-	peer_text(&taker, 1, "out", "r");
-	ck_assert_uint_eq(out->ready, 2);
+	for (
+	    int i = 0; i < 2;
+	    i++) /* one more, for who acknowledges before he publishes, and another one, which waits */
+		peer_text(&taker, 1, "out", "r");
+	ck_assert_uint_eq(out->ready, 3);
 	peer_consume(&taker, 2, "out", "u", true);
 	inbox_fill(&in, &taker);
 	expect_figures(0, 0, true);
 	(void)drain_end(w.b);
 	world_turns(&w, 3);
-	ck_assert_uint_eq(out->stats.publish, 3);
+	ck_assert_uint_eq(out->stats.publish, 4);
+}
+END_TEST
+
+/* Whoever acknowledges a message may publish what he made of it a moment later: one look at empty queues is not enough. */
+START_TEST(needs_a_quiet_moment)
+{
+	struct queue *out = world_queue(&w, "out");
+	struct drain_stats s;
+
+	peer_text(&p, 1, "q", "1");
+	peer_consume(&taker, 1, "q", "t", false);
+	inbox_fill(&in, &taker);
+	(void)drain_begin(w.b, span_of(NULL, 0));
+	expect_figures(1, 0, false);
+	peer_ack(&taker, 1, 1);
+	do
+		s = after(1);
+	while (s.left > 0);
+	ck_assert(!s.is_empty);
+	peer_text(&taker, 1, "out", "r");
+	ck_assert_uint_eq(out->ready, 1);
+	do
+		s = after(1);
+	while (s.stay == 0);
+	ck_assert(!s.is_empty);
+	expect_figures(0, 1, true);
 }
 END_TEST
 
@@ -181,6 +217,7 @@ main(void)
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, publishers_wait);
 	tcase_add_test(t, takers_go_on);
+	tcase_add_test(t, needs_a_quiet_moment);
 	tcase_add_test(t, many_queues);
 	tcase_add_test(t, reason);
 	suite_add_tcase(s, t);
