@@ -21,15 +21,17 @@ def test_our_command_is_one(name):
     """With all that stands for something in it, it is no wrong usage: it fails for want of a node."""
     assert hermes(name).stderr == "hermes: '%s' is '%s' here\n" % (name, NAMES[name])
     words = [re.sub(r"^N$", "1", re.sub(r"^JSON$", '{"max-length": 1}', word)) for word in shlex.split(NAMES[name])[1:]]
-    if words[0] == "server":
+    if words[0] in ("server", "version", "completion"):      # they ask no node
+        words = [re.sub("^FILE$", str(TOP / "etc/hermes.yml"), word) for word in words]
+        assert words == ["server"] or hermes(*words).returncode == 0
         return
     if words[1:2] in (["add"], ["passwd"]) and "--no-password" not in words and words[0] == "user":
         words.append("--no-password")
-    done = hermes(*words, env={"HERMES_URL": "http://127.0.0.1:1"})
+    done = hermes(*words, env={"HERMES_URL": "http://127.0.0.1:1", "HERMES_AMQP": "amqp://127.0.0.1:1"})
     if words[0] == "import":
         assert (done.returncode, "cannot read FILE" in done.stderr) == (1, True)
     else:
-        assert (done.returncode, "cannot reach 127.0.0.1 port 1" in done.stderr) == (1, True), done.stderr
+        assert (done.returncode, bool(re.search("cannot reach 127.0.0.1( port |:)1", done.stderr))) == (1, True), done.stderr
 
 
 @pytest.mark.parametrize("words, said", [
