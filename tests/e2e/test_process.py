@@ -389,6 +389,53 @@ def test_sighup_reloads(node):
     conn.close()
 
 
+#: other values for settings whose default does not show one
+OTHER = {"node.name": "other", "node.listen": "127.0.0.1", "tls.port": "5671", "tls.certificate": "/x.pem", "tls.key": "/x.key",
+         "tls.ca": "/ca.pem", "proxy.trusted": "10.0.0.0/8", "management.listen": "127.0.0.1", "management.path_prefix": "/h",
+         "management.tls_port": "15671", "prometheus.listen": "127.0.0.1", "prometheus.tls_port": "15691", "log.file": "/tmp/x.log",
+         "store.sync": "never", "store.journal_file_size": "16MiB", "memory.limit": "41%", "memory.spill": "51%",
+         "memory.deduplication": "26%", "disk.min_free": "6%", "limits.connections": "100", "limits.frame_max": "65536",
+         "default_user.name": "other", "default_user.password": "other", "default_user.vhost": "other",
+         "definitions.file": "/x.json", "compat.product": "Other"}
+#: what the command line says here
+GIVEN = {"node.port", "management.port", "prometheus.port", "store.path"}
+
+
+def waiting_settings():
+    """Those of the manual's list (which is made of the program's table) that SIGHUP leaves alone, each with another value."""
+    text = (TOP / "contrib/manual/settings.md").read_text()
+    for key, default, rest in re.findall(r"^\| `([a-z_]+\.[a-z_]+)` \| (.*?) \| (.*) \|$", text, re.M):
+        default = default.strip("`")
+        words = re.search(r"\(((?:`[^`]+`(?:, )?)+)\)$", rest)
+        number = re.fullmatch(r"(\d+)(.*)", default)
+        if "*Read again on SIGHUP.*" in rest or key in GIVEN:
+            continue
+        if key in OTHER:
+            yield key, OTHER[key]
+        elif default in ("true", "false"):
+            yield key, "false" if default == "true" else "true"
+        elif words:
+            yield key, next(word for word in re.findall(r"`([^`]+)`", words.group(1)) if word != default)
+        else:
+            assert number, "what else may %s be?" % key
+            yield key, "%d%s" % (int(number.group(1)) + 1, number.group(2))
+
+
+def test_sighup_says_what_waits_for_a_restart(node):
+    changed = dict(waiting_settings())
+    assert len(changed) > 40 and {"tls.ca", "proxy.trusted", "management.tls_port"} < set(changed)
+    this = node()
+    sections = {}
+    for key, value in changed.items():
+        sections.setdefault(key.split(".")[0], {})[key.split(".")[1]] = value
+    this.config.write_text("".join("%s:\n%s" % (section, "".join("  %s: '%s'\n" % one for one in keys.items()))
+                                   for section, keys in sections.items()))
+    this.process.send_signal(signal.SIGHUP)
+    this.await_log("settings were read again$|settings not taken")
+    said = re.findall(r"warning (\S+) was changed; it takes effect at the next start$", this.log, re.M)
+    assert sorted(said) == sorted(changed), this.log
+
+
 def test_sighup_opens_the_log_file_again(node, tmp_path):
     path = tmp_path / "hermes.log"
     this = node(start=False)
