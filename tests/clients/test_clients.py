@@ -20,7 +20,7 @@ from node import SLOW, Node, clean_env, free_port
 from programs import PROGRAMS, STEPS, TLS
 from proxy import Proxy
 
-AT_ONCE = 6
+AT_ONCE = 8
 TIME_LIMIT = 90         # seconds for a program, times SLOW
 #: tls: CLIENTS_CA is the authority, and what is cut and split are records
 SHAPES = {"plain": {}, "tls": {"split": 7}, "split": {"split": 7}, "slow": {"delay": 0.002, "split": 500}}

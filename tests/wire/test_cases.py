@@ -506,7 +506,7 @@ def test_k18_expires_once_it_is_the_head(running):
     assert chan.get(queue).body == b"first"
     assert chan.counts(queue) == (1, 0)
     chan.wait_count(queue, 0, timeout=10 * SLOW)
-    assert 0.38 < time.monotonic() - since < 0.4 + 2 * SLOW
+    assert 0.38 < time.monotonic() - since < 0.4 + 5 * SLOW
     # over already when it becomes the head
     chan.publish("", queue, "first")
     chan.publish("", queue, "second", expiration="50")
@@ -561,11 +561,10 @@ def test_k19_the_full_time_in_each_queue(running):
     since = time.monotonic()
     chan.publish("", "k19-1", "m")
     chan.wait_count("k19-2", 1, timeout=10 * SLOW)
-    assert 0.39 < time.monotonic() - since < 0.4 + SLOW
-    since = time.monotonic()
+    assert 0.39 < time.monotonic() - since < 0.4 + 5 * SLOW
     event = chan.get_wait(last, timeout=10 * SLOW)
     assert event.body == b"m"
-    assert 0.3 < time.monotonic() - since < 0.4 + SLOW
+    assert 0.79 < time.monotonic() - since < 0.8 + 5 * SLOW
     deaths = event.headers["x-death"]
     assert [(d["queue"], d["reason"], d["count"]) for d in deaths] == [("k19-2", "expired", 1), ("k19-1", "expired", 1)]
 
@@ -585,7 +584,7 @@ def test_k20_delays_in_order_and_beyond_32_bits(running):
     chan.consume(queue, no_ack=True)
     for seconds in (0.1, 0.5, 1.0):
         assert chan.deliver(timeout=10 * SLOW).body == str(seconds).encode()
-        assert seconds - 0.02 < time.monotonic() - since < seconds + SLOW
+        assert seconds - 0.02 < time.monotonic() - since < seconds + 5 * SLOW
     chan.expect_nothing(0.3)
 
 

@@ -609,8 +609,8 @@ step_reconnect(amqp_connection_state_t c)
 static void
 step_heartbeat(void)
 {
-	amqp_connection_state_t quiet = connect_to(1);
-	struct timeval timeout = { 3, 0 };
+	amqp_connection_state_t quiet = connect_to(2);
+	struct timeval timeout = { 5, 0 };
 	amqp_frame_t frame;
 
 	must(amqp_simple_wait_frame_noblock(quiet, &frame, &timeout) == AMQP_STATUS_TIMEOUT);

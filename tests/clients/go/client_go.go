@@ -371,8 +371,8 @@ func main() {
 	endings(conn, p)
 	reconnect(p, lost)
 
-	quiet, lost := connect(time.Second)
-	time.Sleep(3 * time.Second)
+	quiet, lost := connect(2 * time.Second)
+	time.Sleep(5 * time.Second)
 	check(channel(quiet).Close())
 	ask("freeze")
 	if err := <-lost; err == nil {

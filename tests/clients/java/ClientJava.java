@@ -334,10 +334,10 @@ public class ClientJava {
         ch.queueDelete(WORK);
         ok("reconnect");
 
-        Connection quiet = connect(1);
+        Connection quiet = connect(2);
         List<ShutdownSignalException> lost = new CopyOnWriteArrayList<>();
         quiet.addShutdownListener(lost::add);
-        Thread.sleep(3000);
+        Thread.sleep(5000);
         same(lost.size(), 0);
         quiet.createChannel().close();
         ask("freeze");

@@ -183,8 +183,8 @@ run(async () => {
   await ch.deleteQueue(work);
   ok('reconnect');
 
-  const quiet = await connect(1);
-  await sleep(3000);
+  const quiet = await connect(2);
+  await sleep(5000);
   same(quiet.lost, null);
   await (await quiet.createChannel()).close();
   ask('freeze');

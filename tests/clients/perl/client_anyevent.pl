@@ -305,8 +305,8 @@ call($ch, 'delete_queue', queue => $work);
 call($conn, 'close');
 ok 'reconnect';
 
-my $quiet = connect_to(1);
-my $pause = AnyEvent->time + 3;
+my $quiet = connect_to(2);
+my $pause = AnyEvent->time + 5;
 wait_for(sub { AnyEvent->time > $pause });
 call(channel($quiet), 'close');
 same(defined $lost ? $lost : 'open', 'open');

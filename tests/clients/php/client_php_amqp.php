@@ -238,12 +238,12 @@ same(count_of($other), 0);
 $queue->delete();
 ok('reconnect');
 
-$quiet = connect(1);
+$quiet = connect(2);
 $idle = new AMQPChannel($quiet);
 $own = new AMQPQueue($idle);
 $own->setFlags(AMQP_EXCLUSIVE);
 $own->declareQueue();
-$quiet->setReadTimeout(3);
+$quiet->setReadTimeout(5);
 $own->consume(null);
 try {
     take($own, 1);

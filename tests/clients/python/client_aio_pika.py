@@ -190,12 +190,12 @@ async def main():
     await got[3].ack()
     ok("reconnect")
 
-    quiet = await connect(heartbeat=1)
+    quiet = await connect(heartbeat=2)
     lost, back = [], []
     quiet.close_callbacks.add(lambda *_: lost.append(1))
     quiet.reconnect_callbacks.add(lambda *_: back.append(1))
     channel = await quiet.channel()
-    await asyncio.sleep(3)
+    await asyncio.sleep(5)
     same(lost, [])
     await channel.declare_queue(PREFIX + "quiet", auto_delete=True, exclusive=True)
     ask("freeze")

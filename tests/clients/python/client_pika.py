@@ -189,8 +189,8 @@ same(count(ch, WORK), 0)
 ch.queue_delete(WORK)
 ok("reconnect")
 
-quiet = connect(heartbeat=1)
-quiet.sleep(3)
+quiet = connect(heartbeat=2)
+quiet.sleep(5)
 quiet.channel()
 ask("freeze")
 try:

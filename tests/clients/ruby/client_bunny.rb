@@ -229,8 +229,8 @@ same(count(ch), 0)
 ch.queue_delete(WORK)
 ok "reconnect"
 
-quiet = connect(1, recovery_completed: -> { back += 1 })
-sleep 3
+quiet = connect(2, recovery_completed: -> { back += 1 })
+sleep 5
 quiet.create_channel.close
 back = 0
 ask "freeze"
