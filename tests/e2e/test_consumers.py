@@ -108,7 +108,9 @@ def test_expires_of_many(node):
         chan.get("other")
         worst = max(worst, time.monotonic() - before)
         time.sleep(0.005)
-    assert worst < 0.5 * SLOW
+    assert worst < 5 * SLOW
+    # the node's own processor time, for the machine may be busy
+    assert this.overview()["hermes"]["process"]["turn_longest_us"] < 100000 * SLOW
 
 
 # --------------------------------------------------------------------------

@@ -38,8 +38,8 @@ def scaled(count):
 
 
 @contextlib.contextmanager
-def bystander(node, p99=0.1, longest=1.0):
-    """Somebody else is served while the body runs."""
+def bystander(node, p99=0.1, longest=3.0):
+    """Somebody else is served while the body runs; what the machine does beside it may take a process off for a while."""
     with Control(node) as control:
         yield
     got = control.percentile(99), control.times[-1]
@@ -47,6 +47,9 @@ def bystander(node, p99=0.1, longest=1.0):
         len(control.times), got[0] * 1000, got[1] * 1000))
     # A message for all of N connections is N writes, and whoever comes then waits for them.
     assert got[0] < p99 * SLOW and got[1] < longest * SLOW * max(1, LOAD)
+    turn = node.overview()["hermes"]["process"]["turn_longest_us"]      # in the node's own processor time
+    print("longest turn: %.1f ms" % (turn / 1000))
+    assert turn < 100000 * SLOW * max(1, LOAD)
 
 
 @contextlib.contextmanager
