@@ -23,10 +23,12 @@ maintenance_doc(const struct broker *b)
 	    (json_int_t)b->pressure[PRESSURE_memory].now, "empty", s.is_empty);
 	if (s.is_known)
 		(void)json_object_update_new(
-		    o, json_pack("{s:I, s:I, s:I, s:I, s:I}", "messages_left", (json_int_t)s.left,
+		    o, json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "messages_left",
+		           (json_int_t)s.left, "messages_unacknowledged", (json_int_t)s.unacked,
 		           "queues_left", (json_int_t)s.queues_left, "messages_not_taken",
 		           (json_int_t)s.stay, "queues_not_taken", (json_int_t)s.queues_stay,
-		           "messages_delayed", (json_int_t)b->stats.messages_delayed));
+		           "messages_delayed", (json_int_t)b->stats.messages_delayed, "jobs",
+		           (json_int_t)s.jobs));
 	return o;
 }
 

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "broker/queue.h"
+#include "broker/transfer.h"
 #include "broker/walk.h"
 
 enum {
@@ -46,6 +47,7 @@ look_at(struct drain *d, const struct queue *q)
 	uint64_t left = q->unacked + (is_taken ? q->ready : 0), stay = is_taken ? 0 : q->ready;
 
 	d->next.left += left;
+	d->next.unacked += q->unacked;
 	d->next.stay += stay;
 	d->next.queues_left += left > 0;
 	d->next.queues_stay += stay > 0;
@@ -62,6 +64,17 @@ begin_lap(struct drain *d)
 	d->walk.at = WALK_LINK(TAILQ_FIRST(&b->queues), all_link);
 }
 
+static unsigned
+count_jobs(const struct broker *b)
+{
+	const struct transfer *t = NULL;
+	unsigned n = 0;
+
+	while ((t = transfer_next(b, t)) != NULL && t->state == TRANSFER_RUNNING)
+		n++;
+	return n;
+}
+
 static void
 end_lap(struct drain *d)
 {
@@ -69,8 +82,10 @@ end_lap(struct drain *d)
 
 	walk_end(&d->walk);
 	d->is_walking = false;
+	d->next.jobs = count_jobs(b);
 	d->next.is_empty = d->seen.is_known && moved(b) == d->moves && d->next.left == 0 &&
-	                   b->stats.dead_letters == 0 && TAILQ_EMPTY(&b->returning);
+	                   d->next.jobs == 0 && b->stats.dead_letters == 0 &&
+	                   TAILQ_EMPTY(&b->returning);
 	d->moves = moved(b);
 	if (d->next.is_empty && !d->is_told)
 		log_info("drained: nothing is left that somebody takes; %llu messages in %llu "
@@ -110,6 +125,18 @@ set_reason(struct drain *d, struct span reason)
 	d->reason[n] = '\0';
 }
 
+/* What was seen before somebody asked says nothing about what was begun since. */
+static void
+look_anew(struct drain *d)
+{
+	if (d->is_walking)
+		walk_end(&d->walk);
+	d->is_walking = false;
+	d->seen = (struct drain_stats){ 0 };
+	wheel_disarm(d->broker->wheel, &d->timer);
+	wheel_arm(d->broker->wheel, &d->timer, d->broker->now_ms);
+}
+
 bool
 drain_begin(struct broker *b, struct span reason)
 {
@@ -122,6 +149,8 @@ drain_begin(struct broker *b, struct span reason)
 		b->drain->timer.fire = on_timer;
 		b->drains++;
 		wheel_arm(b->wheel, &b->drain->timer, b->now_ms);
+	} else {
+		look_anew(b->drain);
 	}
 	set_reason(b->drain, reason);
 	return is_new;

@@ -18,10 +18,12 @@ enum { DRAIN_REASON_MAX = 200 }; /* bytes */
 /* As of the last look at all queues, some times a second. */
 struct drain_stats {
 	uint64_t left;		/* messages that somebody holds, or that are ready where consumers are */
+	uint64_t unacked;	/* of these: those that somebody holds */
 	uint64_t stay;		/* those that are ready where nobody takes them: no consumer, or the queue is paused */
 	uint64_t queues_left, queues_stay;
+	unsigned jobs;		/* of transfer.h that run: they bring messages to where somebody takes them */
 	bool is_known;		/* there was a look */
-	/* left is 0, no dead letter waits, and nothing moved since the look before: who acknowledges a message and then
+	/* left and jobs are 0, no dead letter waits, and nothing moved since the look before: who acknowledges a message and then
 	 * publishes what he made of it is not done in between. */
 	bool is_empty;
 };
@@ -40,7 +42,7 @@ drain_holds_publishers(const struct broker *b)
 }
 
 /* Clients that begin to wait are told the reason (a text of ours if it is empty), cut at DRAIN_REASON_MAX. False: it is on
- * already, only the reason is changed. */
+ * already, only the reason is changed, and the queues are looked at anew. */
 bool drain_begin(struct broker *b, struct span reason);
 bool drain_end(struct broker *b); /* false: it was not on */
 

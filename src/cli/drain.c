@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "base/units.h"
 #include "cli/api.h"
 #include "cli/http_client.h"
@@ -79,29 +80,33 @@ wait_for_end(struct cli *c, uint64_t wait_ms, json_t **o)
 	return rc;
 }
 
-static int
-tell(struct cli *c, const json_t *o)
+/* What keeps it from being empty, and where to look. The caller's. */
+static char *
+say_left(const json_t *o)
 {
-	long long left = number_of(o, "messages_left"), stay = number_of(o, "messages_not_taken"),
-	          delayed = number_of(o, "messages_delayed");
-	int rc = CLI_OK;
+	long long unacked = number_of(o, "messages_unacknowledged"), jobs = number_of(o, "jobs");
+	char held[64] = "", moves[96] = "";
 
-	if (cli_switch(c, "json")) {
-		(void)json_dumpf(o, stdout, JSON_INDENT(2) | text_safe_json(STDOUT_FILENO));
-		printf("\n");
-	}
-	if (!is(o, "draining"))
-		return cli_fail(c, "maintenance was ended meanwhile: publishers go on");
-	if (!is(o, "empty") && !cli_switch(c, "no-wait"))
-		rc = cli_fail(c, "the time is up: %lld messages in %lld queues are left", left,
-		    number_of(o, "queues_left"));
-	if (cli_switch(c, "json"))
-		return rc;
+	if (unacked > 0)
+		(void)snprintf(
+		    held, sizeof held, ", %lld of them delivered and not acknowledged", unacked);
+	if (jobs > 0)
+		(void)snprintf(moves, sizeof moves,
+		    "; %lld moves or replays are under way (see hermes jobs)", jobs);
+	return xasprintf("%lld messages in %lld queues are left%s%s", number_of(o, "messages_left"),
+	    number_of(o, "queues_left"), held, moves);
+}
+
+static void
+tell_state(const json_t *o, const char *left)
+{
+	long long stay = number_of(o, "messages_not_taken"),
+	          delayed = number_of(o, "messages_delayed");
+
 	if (is(o, "empty"))
 		printf("drained\n");
 	else
-		printf("the node is being drained: %lld messages in %lld queues are left\n", left,
-		    number_of(o, "queues_left"));
+		printf("the node is being drained: %s\n", left);
 	if (stay > 0)
 		printf(
 		    "nobody takes %lld messages in %lld queues; those that are durable stay over "
@@ -109,6 +114,25 @@ tell(struct cli *c, const json_t *o)
 		    stay, number_of(o, "queues_not_taken"));
 	if (delayed > 0)
 		printf("%lld messages wait for the end of their delay\n", delayed);
+}
+
+static int
+tell(struct cli *c, const json_t *o)
+{
+	char *left = say_left(o);
+	int rc = CLI_OK;
+
+	if (cli_switch(c, "json")) {
+		(void)json_dumpf(o, stdout, JSON_INDENT(2) | text_safe_json(STDOUT_FILENO));
+		printf("\n");
+	}
+	if (!is(o, "draining"))
+		rc = cli_fail(c, "maintenance was ended meanwhile: publishers go on");
+	else if (!is(o, "empty") && !cli_switch(c, "no-wait"))
+		rc = cli_fail(c, "the time is up: %s", left);
+	if (is(o, "draining") && !cli_switch(c, "json"))
+		tell_state(o, left);
+	free(left);
 	return rc;
 }
 

@@ -234,10 +234,12 @@ def test_the_command_and_its_limits(calm):
     chan.wait_count("held", 1)
     assert chan.get("held", no_ack=False) is not None
     said = run(calm, "drain", "--wait", "100ms")
-    assert said.returncode == 1 and said.stderr == "hermes drain: the time is up: 1 messages in 1 queues are left\n"
+    assert said.returncode == 1 and said.stderr == "hermes drain: the time is up: 1 messages in 1 queues are left, " \
+        "1 of them delivered and not acknowledged\n"
     assert api.get(WHERE)["reason"] == "the node is drained for maintenance"
     said = run(calm, "drain", "--no-wait")
-    assert (said.returncode, said.stdout) == (0, "the node is being drained: 1 messages in 1 queues are left\n")
+    assert (said.returncode, said.stdout) == (
+        0, "the node is being drained: 1 messages in 1 queues are left, 1 of them delivered and not acknowledged\n")
     # somebody ends it while somebody waits
     status, shown = at_terminal(calm, ["drain"], [(b"1 messages in 1 queues are left; Ctrl-C", lambda: api("DELETE", WHERE, 204))])
     assert status == 1 and b"was ended meanwhile" in shown
@@ -250,6 +252,30 @@ def test_the_command_and_its_limits(calm):
     chan.call("queue.delete", queue="held")
     assert json.loads(run(calm, "drain", "--json").stdout)["empty"] is True
     api("DELETE", WHERE, 204)
+
+
+def test_a_move_is_waited_for(calm):
+    """What it has not moved yet is going to be taken."""
+    api = Api(calm)
+    chan = calm.raw().channel()
+    for name in ("from", "to"):
+        chan.declare(name, durable=True)
+    for _ in range(1000):
+        chan.publish("", "from", b"x", delivery_mode=2)
+    chan.wait_count("from", 1000)
+    chan.consume("to", no_ack=True)
+    try:
+        assert json.loads(run(calm, "drain", "--json").stdout)["empty"] is True
+        job = api("POST", "hermes/queues/%2F/from/move", 202, {"destination": "to", "rate": 1})
+        # not even what was seen just before it began is taken for an end
+        said = run(calm, "drain", "--wait", "1ms")
+        assert said.returncode == 1 and said.stderr.endswith("; 1 moves or replays are under way (see hermes jobs)\n"), said
+        api("DELETE", "hermes/jobs/%d" % job["id"], 204)
+        assert run(calm, "drain").stdout.startswith("drained\nnobody takes ")
+    finally:
+        api("DELETE", WHERE, 204)
+        for name in ("from", "to"):
+            api("DELETE", "queues/%2F/" + name, 204)
 
 
 @pytest.mark.parametrize("count", [1, 3000])
