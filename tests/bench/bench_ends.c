@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/config.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/wheel.h"
 #include "broker/broker.h"
@@ -186,6 +187,7 @@ main(int argc, char **argv)
 	unsigned k = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 675000;
 
 	mem_init();
+	log_set_level(LOG_WARNING);
 	wheel = wheel_new(1000);
 	broker = broker_new(&cfg, wheel, 1000);
 	vhost = vhost_find(broker, SPAN_LIT("/"));

@@ -9,6 +9,7 @@
 
 #include "base/attr.h"
 #include "base/config.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/slab.h"
 #include "base/wheel.h"
@@ -305,6 +306,7 @@ main(int argc, char **argv)
 	struct wheel *wheel;
 
 	mem_init();
+	log_set_level(LOG_WARNING);
 	wheel = wheel_new(1000);
 	broker = broker_new(&cfg, wheel, 1000);
 	vhost = vhost_find(broker, SPAN_LIT("/"));

@@ -9,6 +9,7 @@
 
 #include "base/config.h"
 #include "base/config_keys.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/wheel.h"
 #include "broker/binding.h"
@@ -142,6 +143,7 @@ main(void)
 	int i;
 
 	mem_init();
+	log_set_level(LOG_WARNING);
 	config_init(&cfg);
 	config_complete(&cfg);
 	b = broker_new(&cfg, wheel_new(1000), 1000);
