@@ -34,7 +34,7 @@ is_of_node(const struct definitions_kind *kind, const json_t *item)
 	const char *name = json_string_value(json_object_get(item, "name"));
 
 	return is_kind(kind, "global_parameters") && name != NULL &&
-	       (strcmp(name, "internal_cluster_id") == 0 || strcmp(name, "cluster_name") == 0);
+	       strcmp(name, "cluster_name") == 0;
 }
 
 bool

@@ -318,6 +318,16 @@ identity(const struct definitions_kind *kind, const json_t *item, const char *vh
 
 /* ---- the difference ---- */
 
+/* What a node was given at its first start and an export has, too: it tells two nodes apart, and is nobody's to change. */
+static bool
+is_mark_of_node(const struct definitions_kind *kind, const json_t *item)
+{
+	const char *name = json_string_value(json_object_get(item, "name"));
+
+	return strcmp(kind->key, "global_parameters") == 0 && name != NULL &&
+	       strcmp(name, "internal_cluster_id") == 0;
+}
+
 /* {"item", "of"} of each, by its identity; owned by the caller. Of two with one identity the last one counts, as in an
  * import. */
 static json_t *
@@ -329,9 +339,13 @@ objects_by_identity(const struct definitions_kind *kind, const json_t *list, con
 
 	json_array_foreach(list, i, item)
 	{
-		json_t *of = kind->of(item);
-		char *id = identity(kind, item, vhost, of);
+		json_t *of;
+		char *id;
 
+		if (is_mark_of_node(kind, item))
+			continue;
+		of = kind->of(item);
+		id = identity(kind, item, vhost, of);
 		(void)json_object_set_new(
 		    all, id, json_pack("{s:O, s:o}", "item", (json_t *)item, "of", of));
 		free(id);

@@ -69,7 +69,12 @@ def test_new_same_and_nothing_without_a_yes(apply, broker):
         {"kind": "bindings", "new": "0", "changed": "0", "differ": "0", "same": "2", "only there": "0"}
     there = Api(broker).get("definitions")
     assert apply(there).endswith("there is no difference\n")       # what export writes
+    # ... and what another node writes that is the same but for its mark
+    mark, = [one for one in there["global_parameters"] if one["name"] == "internal_cluster_id"]
+    mark["value"] = "rabbitmq-cluster-id-of-another"
+    assert apply(there, "--yes").endswith("there is no difference\n")
     api = Api(broker)
+    assert api.get("global-parameters/internal_cluster_id")["value"] != mark["value"]
     for where in ("vhosts/code", "users/app", "global-parameters/apply"):
         api("DELETE", where, 204)
 
