@@ -60,12 +60,28 @@ is_of_machine(const struct addrinfo *a)
 	return fine;
 }
 
+static const struct in6_addr *
+in6_of(const struct addrinfo *a)
+{
+	return &((const struct sockaddr_in6 *)(const void *)a->ai_addr)->sin6_addr;
+}
+
+/* NULL: it is fit to listen on. The machine's own name may stand for those of its links, too: such an address means nothing
+ * without the name of the link, which nobody has given. */
+static const char *
+unfit(const struct addrinfo *a)
+{
+	if (a->ai_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(in6_of(a)))
+		return "which is an address of one link only";
+	return is_of_machine(a) ? NULL : "which this machine does not have";
+}
+
 static void
 text_of(const struct addrinfo *a, char out[INET6_ADDRSTRLEN])
 {
 	const void *p =
 	    a->ai_family == AF_INET6
-	        ? (const void *)&((const struct sockaddr_in6 *)(const void *)a->ai_addr)->sin6_addr
+	        ? (const void *)in6_of(a)
 	        : (const void *)&((const struct sockaddr_in *)(const void *)a->ai_addr)->sin_addr;
 
 	if (inet_ntop(a->ai_family, p, out, INET6_ADDRSTRLEN) == NULL)
@@ -78,6 +94,7 @@ add_name(struct config_list *list, const char *name, const char **error)
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
 	struct addrinfo *all = NULL;
 	char address[INET6_ADDRSTRLEN] = "";
+	const char *why = "which is of no kind that is known here";
 	bool fine = true, any = false;
 	int rc = getaddrinfo(name, NULL, &hints, &all);
 
@@ -90,20 +107,19 @@ add_name(struct config_list *list, const char *name, const char **error)
 		if (a->ai_family != AF_INET && a->ai_family != AF_INET6)
 			continue;
 		text_of(a, address);
-		if (is_of_machine(a)) {
-			any = true;
+		why = unfit(a);
+		any |= why == NULL;
+		if (why == NULL)
 			fine = add(list, address, error);
-		} else {
-			log_info(
-			    "%s is %s as well, which this machine does not have", name, address);
-		}
+		else
+			log_info("%s is %s as well, %s", name, address, why);
 	}
 	freeaddrinfo(all);
 	if (fine && !any)
 		return failed(error,
-		    "cannot listen on '%.200s': it is %s, which this machine does not have; listen "
-		    "on an address of the machine, or on :: for all",
-		    name, address);
+		    "cannot listen on '%.200s': it is %s, %s; listen on an address of the "
+		    "machine, or on :: for all",
+		    name, address, why);
 	return fine;
 }
 

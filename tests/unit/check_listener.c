@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
+#include "net/listen_addresses.h"
 #include "net/loop.h"
 #include "tests/unit/dial.h"
 
@@ -248,6 +249,23 @@ START_TEST(wrong_address)
 END_TEST
 
 /* Over the limit a connection is told by being closed; one that goes makes room again. */
+/* Written so, it is looked up as a name is. */
+START_TEST(name_of_one_link)
+{
+	struct config_list given = { .item = { (char *)(uintptr_t) "127.0.0.1",
+		                         (char *)(uintptr_t) "fe80::1%lo" },
+		.count = 2 };
+	struct config_list out;
+	const char *error = NULL;
+
+	ck_assert(!listen_addresses(&given, &out, &error));
+	ck_assert_str_eq(error,
+	    "cannot listen on 'fe80::1%lo': it is fe80::1, which is an address of one link only; "
+	    "listen on an address of the machine, or on :: for all");
+	ck_assert_uint_eq(out.count, 0);
+}
+END_TEST
+
 START_TEST(limit_of_connections)
 {
 	int fd[4];
@@ -364,6 +382,7 @@ main(void)
 	tcase_add_test(tc, one_address_only);
 	tcase_add_test(tc, taken_port);
 	tcase_add_loop_test(tc, wrong_address, 0, (int)COUNT_OF(wrong));
+	tcase_add_test(tc, name_of_one_link);
 	tcase_add_test(tc, limit_of_connections);
 	tcase_add_test(tc, limit_of_descriptors);
 	tcase_add_test(tc, at_most_64_a_turn);
