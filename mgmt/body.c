@@ -324,7 +324,7 @@ read_here(struct request *r, const struct body *body)
 	return true;
 }
 
-/* False: it was answered. (RFC 9110, 8.4) */
+/* False: it was answered. (RFC 9110, 8.4; x-gzip is the same, says 8.4.1.3) */
 static bool
 read_coding(struct request *r, struct body *body)
 {
@@ -332,7 +332,7 @@ read_coding(struct request *r, struct body *body)
 
 	if (coding == NULL || strcasecmp(coding, "identity") == 0)
 		return true;
-	body->is_packed = strcasecmp(coding, "gzip") == 0;
+	body->is_packed = strcasecmp(coding, "gzip") == 0 || strcasecmp(coding, "x-gzip") == 0;
 	if (body->is_packed)
 		return true;
 	reply_header(r, "accept-encoding", "gzip");

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -290,7 +291,7 @@ apply_confirm(const struct apply *a, const char *option, const char *question)
 	printf("%s [y/N] ", question);
 	(void)fflush(stdout);
 	line = password_read(stdin);
-	is_yes = line != NULL && (strcmp(line, "y") == 0 || strcmp(line, "yes") == 0);
+	is_yes = line != NULL && (strcasecmp(line, "y") == 0 || strcasecmp(line, "yes") == 0);
 	free(line);
 	return is_yes;
 }

@@ -173,7 +173,7 @@ def test_at_a_terminal(made, broker, tmp_path):
     file.write_text(json.dumps(changed(("policies", 0), priority=9)))
     status, said = at_terminal(broker, ["apply", file], [(b"Make it so? [y/N] ", b"n\n")])
     assert status == 1 and b"nothing was changed" in said
-    status, said = at_terminal(broker, ["apply", file], [(b"Make it so? [y/N] ", b"y\n")])
+    status, said = at_terminal(broker, ["apply", file], [(b"Make it so? [y/N] ", b"Y\n")])
     assert status == 0 and b"made 0, changed 1" in said
     file.write_text(json.dumps({"queues": []}))
     status, said = at_terminal(broker, ["apply", file, "--prune"],
