@@ -289,7 +289,9 @@ bench_conn_close(struct bench_conn **cp)
 		wire_put16(&w, AMQP_REPLY_SUCCESS);
 		wire_put_short(&w, "bye");
 		wire_put32(&w, 0);
-		if (bench_conn_commit(c, &w) && bench_conn_flush(c) && !c->broker->failed)
+		/* where messages wait the answer waits behind them */
+		if (bench_conn_commit(c, &w) && bench_conn_flush(c) && !c->broker->failed &&
+		    !c->blocked)
 			(void)wait_for(c, AMQP_CONNECTION_CLOSE_OK_METHOD, CLOSE_MS);
 	}
 	SSL_free(c->tls);

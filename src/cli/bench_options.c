@@ -96,6 +96,8 @@ bound(struct cli *c, const struct bench_options *o)
 static int
 check(struct cli *c, const struct bench_options *o)
 {
+	if (cli_given(c, "duration") && o->duration_ms == 0 && o->count == 0)
+		return cli_misuse(c, "--duration 0s leaves no time to publish");
 	if (o->consumers > 0 && o->consumers < o->queues)
 		return cli_misuse(c,
 		    "--consumers %" PRIu64 " leaves queues without one: at least %" PRIu64

@@ -68,8 +68,9 @@ client_connect(struct cli *c, const struct client_address *a)
 	if (fd >= 0)
 		return fd;
 	lower(why, sizeof why, strerror(-fd));
-	cli_fail(
-	    c, "cannot reach %s:%d: %s; is the node running? hermes server", a->host, a->port, why);
+	cli_fail(c, "cannot reach %s:%d: %s%s", a->host, a->port, why,
+	    fd == -EMFILE ? " for this command; see ulimit -n"
+	                  : "; is the node running? hermes server");
 	return -1;
 }
 

@@ -273,6 +273,7 @@ def test_progress_on_a_terminal(broker):
     (["--ack", "10", "--no-ack"], "--ack and --no-ack do not go together"),
     (["--publishers", "100", "--confirms", "100000"], "--publishers times --confirms is above 8388608"),
     (["--publishers", "5000", "--consumers", "5000"], "so many publishers and consumers are not verified; see --no-verify"),
+    (["--duration", "0s"], "--duration 0s leaves no time to publish"),
     (["--consumers", "0", "--in-flight", "5"], "--in-flight needs consumers"),
     (["--consumers", "0", "--backlog"], "--backlog needs consumers, and goes without --in-flight"),
     (["--queue-type", "stream", "--backlog"], "--backlog: consumers of a stream get what comes after them"),
@@ -294,6 +295,26 @@ def test_not_let_in(broker, cli):
 def test_not_there(cli):
     said = cli("bench", "--amqp", "amqp://127.0.0.1:%d" % free_port(), status=1)
     assert "connection refused" in said and said.count("\n") == 1
+
+
+def test_held_back(broker, bench):
+    """What tells of it is the reason, not that a connection cannot be closed in order."""
+    api = Api(broker)
+    api("PUT", "hermes/maintenance", 204, {"reason": "a new disk"})
+    try:
+        said = bench("--count", "10", "--drain", "100ms", status=1)
+    finally:
+        api("DELETE", "hermes/maintenance", 204)
+    assert "hermes bench: the broker takes no messages for now: a new disk\n" in said, said
+    assert "has not confirmed" in said and "has not answered" not in said, said
+
+
+def test_too_few_descriptors(broker):
+    words = [str(BINARY), "bench", "--amqp", broker.amqp_url, "--publishers", "40"]
+    done = subprocess.run(["bash", "-c", 'ulimit -n 30 && exec "$@"', "bash"] + words, env=clean_env({}), stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=OUTPUT_S)
+    assert done.returncode == 1 and "too many open files for this command; see ulimit -n\n" in done.stderr, done.stderr
+    wait_for(lambda: left(broker) == [], 10)
 
 
 @pytest.mark.parametrize("answer, why", [
