@@ -3,8 +3,9 @@
 import pytest
 
 from node import Node
-from steps import (Step, bind, bounce, cancel, consume, count, delete, delete_exchange, differences, exchange, gone, hold,
-                   idle, play, play_all, play_through, publish, publish_delayed, purge, queue, ready, settle, take, together, until)
+from steps import (PATIENCE, Step, bind, bounce, cancel, consume, count, delete, delete_exchange, differences, exchange, gone,
+                   hold, idle, play, play_all, play_through, publish, publish_delayed, purge, queue, ready, settle, take,
+                   together, until)
 from wire import Val
 
 pytestmark = pytest.mark.xdist_group("steps")     # one process plays all of them once
@@ -18,8 +19,13 @@ def letters(name="dead"):
     return {"x_dead_letter_exchange": "", "x_dead_letter_routing_key": "@" + name}
 
 
-def between(w):
+def bound_behind(w):
+    """A delayed message, and before it is due, and its confirm is waited for, a binding that it is for."""
+    chan = w.chan("publisher")
+    chan.publish(w.prefix + "x", "k", "1", delivery_mode=2, headers={"x-delay": 3 * SHORT}, expiration=str(NEVER))
     w.chan().call("exchange.bind", destination=w.prefix + "y", source=w.prefix + "x", routing_key="k", arguments={})
+    said = chan.expect("basic.ack", "basic.nack", timeout=PATIENCE)
+    w.notes.append((said.name, "1"))
 
 
 DEAD = queue("dead")
@@ -150,7 +156,7 @@ SCENARIOS = {
     "a delayed message to whom it concerns then": [
         together(exchange("x", "x-delayed-message", x_delayed_type="direct"), exchange("y", "fanout"), queue("q"),
                  queue("p", x_max_length=1), bind("p", "y")),
-        together(publish("k", "1", to="x", headers={"x-delay": SHORT}, expiration=str(NEVER)), Step("bind y", between)),
+        Step("publish 1, bind y", bound_behind),
         ready("p", 1), take("p", 1), bind("q", "x", "k"), publish("k", "2", to="x", headers={"x-delay": SHORT}),
         ready("q", 1), take("p", 1), take("q", 1)],
     # ---- deduplication -------------------------------------------------------------
