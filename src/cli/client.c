@@ -74,6 +74,16 @@ log_in_as(struct client_conn *k, const char *vhost, const char *user, const char
 	    &properties, AMQP_SASL_METHOD_PLAIN, user, password);
 }
 
+/* The login itself, and not the vhost: 403 stands for that only until a channel is open. */
+static bool
+is_login_refused(const amqp_rpc_reply_t *reply)
+{
+	return reply->reply_type == AMQP_RESPONSE_SERVER_EXCEPTION &&
+	       reply->reply.id == AMQP_CONNECTION_CLOSE_METHOD &&
+	       ((const amqp_connection_close_t *)reply->reply.decoded)->reply_code ==
+	           AMQP_ACCESS_REFUSED;
+}
+
 static bool
 log_in(struct client_conn *k, const struct client_address *a)
 {
@@ -95,6 +105,12 @@ log_in(struct client_conn *k, const struct client_address *a)
 		    a->host, a->port, amqp_error_string2(reply.library_error));
 		return false;
 	}
+	if (is_login_refused(&reply))
+		snprintf(doing, sizeof doing,
+		    "the node at %s:%d does not let user '%.64s' in: wrong name or password, or an "
+		    "account that works from the node's own machine only (see "
+		    "--user, --password-file)",
+		    a->host, a->port, a->user);
 	if (!client_fine(k, reply, doing))
 		return false;
 	amqp_channel_open(k->amqp, 1);

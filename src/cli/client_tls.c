@@ -108,7 +108,10 @@ client_tls_open(struct cli *c, struct amqp_connection_state_t_ *amqp, const char
 		return false;
 	(void)amqp_ssl_socket_set_ssl_versions(s, AMQP_TLSv1_2, AMQP_TLSvLATEST);
 	rc = amqp_socket_open_noblock(s, host, port, limit);
-	if (rc != AMQP_STATUS_OK)
+	if (rc == AMQP_STATUS_SOCKET_ERROR || rc == AMQP_STATUS_HOSTNAME_RESOLUTION_FAILED)
+		cli_fail(c, "cannot reach %s port %d; is the node running, and its tls.port open?",
+		    host, port);
+	else if (rc != AMQP_STATUS_OK)
 		cli_fail(c, "cannot talk TLS with %s port %d: %s (see --ca-file)", host, port,
 		    amqp_error_string2(rc));
 	return rc == AMQP_STATUS_OK;

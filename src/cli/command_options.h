@@ -306,7 +306,7 @@ static const struct cli_option user_options[] = {
 	    .text = "the password; others on the machine can read it off the command line, from "
 	            "the environment they cannot" },
 	{ .name = "password-stdin", .text = "the password is a line on standard input" },
-	{ .name = "no-password", .text = "nobody can log in as that user" },
+	{ .name = "no-password", .text = "no password lets that user in; a client certificate may" },
 	{ .name = "password-hash",
 	    .value = "BASE64",
 	    .text = "a hash instead of the password, such as another node exports it" },

@@ -90,19 +90,21 @@ const struct cli_command cli_commands[] = {
 	    .run = cmd_top,
 	    .usage = "[OPTIONS]",
 	    .text = "live view of a node and its queues",
-	    .help = "The node's line, and the queues with the most messages; keys sort them by other "
-	            "figures,\n"
-	            "q ends. Rates are over the last seconds.\n"
-	            "  hermes top --sort out\n"
-	            "  hermes top --once --count 5\n",
+	    .help =
+	        "The node's line, and the queues with the most messages; keys sort them by other "
+	        "figures,\n"
+	        "q ends. Rates are over the last seconds.\n"
+	        "  hermes top --sort out\n"
+	        "  hermes top --once --count 5\n",
 	    .options = top_options,
 	    .client_http = true },
 	{ .name = "publish",
 	    .run = cmd_publish,
 	    .usage = "--key KEY [OPTIONS]",
 	    .text = "publish a message",
-	    .help = "Waits until the node has confirmed it. A message that no queue takes is an "
-	            "error.\n"
+	    .help = "Waits until the node has confirmed it, without end while publishers are held\n"
+	            "back by an alarm or maintenance; 'timeout 30 hermes publish ...' gives up. A\n"
+	            "message that no queue takes is an error.\n"
 	            "  hermes publish --declare --key hello --body 'Hello world'\n"
 	            "  hermes publish --exchange orders --key order.created --file order.json "
 	            "--persistent\n",

@@ -295,6 +295,13 @@ in_words(const char *reason)
 		{ "vhost_not_found", "there is no such vhost" },
 		{ "vhost_or_user_not_found", "there is no such vhost, or no such user" },
 		{ "not_base64", "that is not base64" },
+		{ "Not management user",
+		    "it has no tag; an administrator gives it one: hermes user set "
+		    "NAME --tags management (or monitoring, ...)" },
+		{ "Not monitor user",
+		    "it lacks the tag monitoring (hermes user set NAME --tags ...)" },
+		{ "Not administrator user",
+		    "it lacks the tag administrator (hermes user set NAME --tags ...)" },
 	};
 
 	for (size_t i = 0; i < COUNT_OF(words); i++)

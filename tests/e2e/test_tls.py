@@ -526,6 +526,8 @@ def test_commands(node, authority, tmp_path):
     assert "hello" in done.stdout
     assert "self-signed certificate in certificate chain" in said("status", "--url", url)
     assert "peer cert verification failed" in said("get", "q", "--amqp", amqp, "--cert-file", cert, "--key-file", key)
+    closed = "amqps://guest:guest@localhost:%d/" % free_port()
+    assert "cannot reach localhost port" in said("get", "q", "--amqp", closed, *mine)
     assert "self-signed certificate in certificate chain" in said("bench", "--amqp", amqp, "--cert-file", cert, "--key-file", key)
     # mostly "certificate required"; a reset may come before it
     assert "the connection broke: " in said("bench", "--amqp", amqp, "--ca-file", ca)
