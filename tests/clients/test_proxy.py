@@ -18,7 +18,14 @@ class Echo:
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         self.pieces = []
-        threading.Thread(target=self.accept, daemon=True).start()
+        self.thread = threading.Thread(target=self.accept, daemon=True)
+        self.thread.start()
+
+    def close(self):
+        """The thread has ended before the number of its descriptor is given to another."""
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.thread.join(10 * SLOW)
+        self.listener.close()
 
     def accept(self):
         with contextlib.suppress(OSError):
@@ -41,7 +48,7 @@ class Echo:
 def echo():
     server = Echo()
     yield server
-    server.listener.close()
+    server.close()
 
 
 def connect(proxy):

@@ -355,9 +355,13 @@ class Liar:
         self.lie = lie
         self.server = socket.create_server(("127.0.0.1", 0))
         self.url = "amqp://127.0.0.1:%d" % self.server.getsockname()[1]
-        threading.Thread(target=self.serve, daemon=True).start()
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
 
     def close(self):
+        """The thread has ended before the number of its descriptor is given to another."""
+        self.server.shutdown(socket.SHUT_RDWR)
+        self.thread.join(OUTPUT_S)
         self.server.close()
 
     def serve(self):
