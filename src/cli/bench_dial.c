@@ -64,6 +64,14 @@ left_ms(int64_t since, int timeout_ms)
 	return left > 0 ? (int)left : 0;
 }
 
+static const char *
+why_silent(const struct bench_conn *c, uint32_t method)
+{
+	if (method == AMQP_CONNECTION_START_METHOD)
+		return "; is it the AMQP port?";
+	return c->blocked ? "; it reads nothing of publishers that it holds back" : "";
+}
+
 static bool
 wait_for(struct bench_conn *c, uint32_t method, int timeout_ms)
 {
@@ -76,10 +84,9 @@ wait_for(struct bench_conn *c, uint32_t method, int timeout_ms)
 		(void)bench_conn_wait(c, left < LOOK_MS ? left : LOOK_MS);
 		if (left == 0 && c->want != 0)
 			bench_conn_fail(c->broker, c,
-			    "the broker has not answered for %d s (method %u.%u is due)%s",
-			    (int)((bench_now() - since) / 1000000000), method >> 16,
-			    method & 0xffff,
-			    method == AMQP_CONNECTION_START_METHOD ? "; is it the AMQP port?" : "");
+			    "the broker has not answered for %d s (%s is due)%s",
+			    (int)((bench_now() - since) / 1000000000), amqp_method_name(method),
+			    why_silent(c, method));
 	}
 	return c->want == 0;
 }
