@@ -231,7 +231,8 @@ class Player:
                 if match not in self.generated:
                     self.generated.append(match)
                 value = value.replace(match, "#%d" % self.generated.index(match))
-            return "SHORT" if value == str(self.short_ms) else value
+            # in refusals, too: it is another one where the machine was too slow for the first
+            return "SHORT" if value == str(self.short_ms) else value.replace("'%d'" % self.short_ms, "'SHORT'")
         if isinstance(value, dict):
             return {self.relative(key): self.relative(each) for key, each in value.items() if key != "time"}
         if isinstance(value, (list, tuple)):
