@@ -209,6 +209,25 @@ put_publish(uint16_t channel, const struct publish *p, size_t *n)
 	return out;
 }
 
+/* A connection that is open, of a client that wants to hear connection.blocked, with channels 1 and 2. */
+static inline void
+peer_open_to_hear(struct peer *p, struct world *w)
+{
+	static const char start_ok[] = "\0\0\0\47\14capabilitiesF\0\0\0\25\22connection.blockedt\1"
+				       "\5PLAIN\0\0\0\14\0guest\0guest\5en_US";
+
+	peer_init(p, w);
+	peer_send(p, "AMQP\0\0\11\1", 8);
+	peer_method(p, 0, AMQP_CONNECTION_START_OK_METHOD, start_ok, sizeof start_ok - 1);
+	peer_method(p, 0, AMQP_CONNECTION_TUNE_OK_METHOD, PEER_TUNE_OK, sizeof PEER_TUNE_OK - 1);
+	peer_method(p, 0, AMQP_CONNECTION_OPEN_METHOD, PEER_OPEN, sizeof PEER_OPEN - 1);
+	peer_forget(p);
+	ck_assert_int_eq(p->c->state, CONN_OPEN);
+	ck_assert(p->c->can_blocked);
+	peer_channel(p, 1);
+	peer_channel(p, 2);
+}
+
 static inline void
 peer_publish(struct peer *p, uint16_t channel, const struct publish *what)
 {

@@ -11,28 +11,11 @@ static struct queue *q;
 static struct inbox in;
 
 static void
-open_peer(struct peer *to)
-{
-	static const char start_ok[] = "\0\0\0\47\14capabilitiesF\0\0\0\25\22connection.blockedt\1"
-	                               "\5PLAIN\0\0\0\14\0guest\0guest\5en_US";
-	static const uint8_t tune_ok[] = { 7, 255, 0, 2, 0, 0, 0, 0 };
-
-	peer_init(to, &w);
-	peer_send(to, "AMQP\0\0\11\1", 8);
-	peer_method(to, 0, AMQP_CONNECTION_START_OK_METHOD, start_ok, sizeof start_ok - 1);
-	peer_method(to, 0, AMQP_CONNECTION_TUNE_OK_METHOD, tune_ok, sizeof tune_ok);
-	peer_method(to, 0, AMQP_CONNECTION_OPEN_METHOD, "\1/\0\0", 4);
-	peer_forget(to);
-	peer_channel(to, 1);
-	peer_channel(to, 2);
-}
-
-static void
 setup(void)
 {
 	world_init(&w);
-	open_peer(&p);
-	open_peer(&taker);
+	peer_open_to_hear(&p, &w);
+	peer_open_to_hear(&taker, &w);
 	q = world_queue(&w, "q");
 }
 

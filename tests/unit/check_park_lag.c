@@ -16,15 +16,8 @@ static const struct span persistent = { (const uint8_t *)"\20\0\2", 3 };
 static void
 open_peer(struct peer *to)
 {
-	static const char start_ok[] = "\0\0\0\0\5PLAIN\0\0\0\14\0guest\0guest\5en_US";
-	static const uint8_t tune_ok[] = { 7, 255, 0, 2, 0, 0, 0, 0 };
-
 	peer_init(to, &w);
-	peer_send(to, "AMQP\0\0\11\1", 8);
-	peer_method(to, 0, AMQP_CONNECTION_START_OK_METHOD, start_ok, sizeof start_ok - 1);
-	peer_method(to, 0, AMQP_CONNECTION_TUNE_OK_METHOD, tune_ok, sizeof tune_ok);
-	peer_method(to, 0, AMQP_CONNECTION_OPEN_METHOD, "\1/\0\0", 4);
-	peer_forget(to);
+	peer_reach(to, CONN_OPEN);
 	peer_channel(to, 1);
 }
 

@@ -16,30 +16,13 @@ static struct inbox in;
 static const struct span persistent = { (const uint8_t *)"\20\0\2", 3 };
 
 static void
-open_peer(struct peer *to)
-{
-	static const char start_ok[] = "\0\0\0\47\14capabilitiesF\0\0\0\25\22connection.blockedt\1"
-	                               "\5PLAIN\0\0\0\14\0guest\0guest\5en_US";
-	static const uint8_t tune_ok[] = { 7, 255, 0, 2, 0, 0, 0, 0 };
-
-	peer_init(to, &w);
-	peer_send(to, "AMQP\0\0\11\1", 8);
-	peer_method(to, 0, AMQP_CONNECTION_START_OK_METHOD, start_ok, sizeof start_ok - 1);
-	peer_method(to, 0, AMQP_CONNECTION_TUNE_OK_METHOD, tune_ok, sizeof tune_ok);
-	peer_method(to, 0, AMQP_CONNECTION_OPEN_METHOD, "\1/\0\0", 4);
-	peer_forget(to);
-	peer_channel(to, 1);
-	peer_channel(to, 2);
-}
-
-static void
 setup(void)
 {
 	world_init(&w);
 	store_world_init(&w);
 	memory_init(&w.b->memory, LIMIT);
-	open_peer(&p);
-	open_peer(&other);
+	peer_open_to_hear(&p, &w);
+	peer_open_to_hear(&other, &w);
 	(void)store_world_queue(&w, "q");
 	store_world_step(&w);
 }
@@ -331,7 +314,7 @@ START_TEST(the_peer_goes)
 	store_world_step(&w);
 	ck_assert_uint_eq(ready("q"), 0);
 	ck_assert_uint_eq(ready("d"), 0);
-	open_peer(&p);
+	peer_open_to_hear(&p, &w);
 }
 END_TEST
 
