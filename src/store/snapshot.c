@@ -98,6 +98,10 @@ make_top(struct snapshot *n)
 	if (e == -ENOENT)
 		(void)snprintf(n->text, sizeof n->text,
 		    "cannot make %s: the folder that it is to be in is not there", n->path);
+	else if (e == -EACCES || e == -EROFS)
+		(void)snprintf(n->text, sizeof n->text,
+		    "cannot make %s: %s; the node writes it itself, as its own user", n->path,
+		    strerror(-e));
 	else if (e != 0)
 		fail(n, e, "cannot make", n->path);
 	n->error = e == 0 || e == -EIO || e == -ENOSPC ? e : -EINVAL;
