@@ -681,7 +681,7 @@ class Player:
 assert "basic.return" in CONTENT_METHODS
 
 
-def play(host, port, steps, judge=None, patience=5, tries=4):
+def play(host, port, steps, judge=None, patience=5, tries=6):
     """Plays it; with a longer "short time" if the machine was too slow for it."""
     for attempt in range(tries - 1):
         try:
