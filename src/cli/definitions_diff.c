@@ -176,22 +176,28 @@ of_policy(const json_t *item)
 	return o;
 }
 
-/* A classic queue may say so in two places, or not at all. */
+/* The type stands in one of two places. A file need not say it: then it is what the virtual host makes it. */
 static json_t *
 of_queue(const json_t *item)
 {
 	json_t *o = json_object(), *arguments = table_of(item, "arguments");
-	const char *type = json_string_value(json_object_get(arguments, "x-queue-type"));
 
-	if (type == NULL)
-		type = json_string_value(json_object_get(item, "type"));
+	take(o, item, "type");
+	if (json_object_get(arguments, "x-queue-type") != NULL)
+		(void)json_object_set(o, "type", json_object_get(arguments, "x-queue-type"));
 	(void)json_object_del(arguments, "x-queue-type");
-	if (type != NULL && strcmp(type, "classic") != 0)
-		(void)json_object_set_new(arguments, "x-queue-type", json_string(type));
 	take_flag(o, item, "durable");
 	take_flag(o, item, "auto_delete");
 	(void)json_object_set_new(o, "arguments", arguments);
 	return o;
+}
+
+/* A node says the type of those only that are not classic. */
+static void
+fill_queue(json_t *of)
+{
+	if (json_object_get(of, "type") == NULL)
+		(void)json_object_set_new(of, "type", json_string("classic"));
 }
 
 static json_t *
@@ -249,6 +255,7 @@ const struct definitions_kind definitions_kinds[DEFINITIONS_KINDS + 1] = {
 	    .fields = { "name", "vhost" },
 	    .says = "queue '%s' in vhost '%s'",
 	    .of = of_queue,
+	    .fill = fill_queue,
 	    .in_vhost = true,
 	    .is_fixed = true },
 	{ .key = "exchanges",
@@ -389,6 +396,11 @@ definitions_compare(const struct definitions_kind *kind, const json_t *file, con
 	       *wanted = objects_by_identity(kind, list, vhost), *one;
 	const char *id;
 
+	json_object_foreach(known, id, one)
+	{
+		if (kind->fill != NULL)
+			kind->fill(json_object_get(one, "of"));
+	}
 	*out = (struct definitions_diff){ .added = json_array(),
 		.changed = json_array(),
 		.only = json_array(),

@@ -16,6 +16,8 @@ struct definitions_kind {
 	const char *fields[5]; /* that tell one from another, in the order of `says` */
 	const char *says;    /* of one, for text_safe_format: "queue '%s' in vhost '%s'" */
 	json_t *(*of)(const json_t *item); /* what counts of one; owned by the caller */
+	/* Adds to what counts of an object of the node what the node leaves out. NULL: nothing. */
+	void (*fill)(json_t *of);
 	/* What is sent to change one, where an import takes away what an object does not say; owned by the caller. NULL: the
 	 * object as it stands in the file. */
 	json_t *(*complete)(const json_t *item, const json_t *there);

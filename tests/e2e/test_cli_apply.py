@@ -123,6 +123,20 @@ def test_what_cannot_be_changed(apply, made, broker):
     assert json.loads(apply({**made, "queues": [], "policies": doc["policies"]}, "--json"))["failed"] is False
 
 
+def test_type_of_a_queue(apply, made, broker):
+    """A file that says none takes that of the virtual host, and is as the node then; one that says another is not."""
+    api = Api(broker)
+    api("PUT", "vhosts/code", 204, {"default_queue_type": "quorum"})
+    queue = {"vhost": "code", "name": "t", "durable": True, "auto_delete": False, "arguments": {}}
+    assert "made 1" in apply({"queues": [queue]}, "--yes")
+    assert api.get("queues/code/t")["type"] == "quorum"
+    for same in queue, {**queue, "type": "quorum"}, {**queue, "arguments": {"x-queue-type": "quorum"}}:
+        assert apply({"queues": [same]}).endswith("there is no difference\n")
+    assert apply({"queues": [{**queue, "type": "classic"}]}, status=1) == "hermes apply: 1 that differ stay as they are\n"
+    classic = {"queues": [{**queue, "name": "a", "type": "classic"}]}
+    assert apply(classic).endswith("there is no difference\n")
+
+
 def test_prune(apply, made, broker):
     api = Api(broker)
     less = copy.deepcopy(made)
