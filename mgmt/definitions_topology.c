@@ -95,16 +95,23 @@ import_policy(struct import *im, const json_t *item)
 
 /* ---- queues ---- */
 
+/* Is a queue classic there that says no type? */
+static bool
+makes_classic(const struct vhost *vh)
+{
+	return vh->default_queue_type == NULL || strcmp(vh->default_queue_type, "classic") == 0;
+}
+
 /* Files of RabbitMQ 4 give the type beside the arguments. */
 static bool
-add_type(struct import *im, const json_t *item, struct table **arguments)
+add_type(struct import *im, const struct vhost *vh, const json_t *item, struct table **arguments)
 {
 	struct span type = json_span(json_object_get(item, "type"));
 	struct table_writer w;
 	struct field f;
 	bool added = true;
 
-	if (type.p == NULL || span_is(type, "classic") ||
+	if (type.p == NULL || (span_is(type, "classic") && makes_classic(vh)) ||
 	    table_find(table_span(*arguments), "x-queue-type", &f))
 		return true;
 	table_writer_init(&w, JSON_TABLE_MAX);
@@ -137,7 +144,7 @@ import_queue(struct import *im, const json_t *item)
 		return "its name is empty";
 	if (queue_find(vh, spec.name) != NULL)
 		return NULL;
-	if (take_arguments(im, item, &arguments) && add_type(im, item, &arguments)) {
+	if (take_arguments(im, item, &arguments) && add_type(im, vh, item, &arguments)) {
 		spec.arguments = arguments;
 		why = refused(im, queue_declare(vh, &spec, NULL, &q));
 	} else {

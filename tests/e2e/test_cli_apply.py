@@ -133,7 +133,9 @@ def test_type_of_a_queue(apply, made, broker):
     for same in queue, {**queue, "type": "quorum"}, {**queue, "arguments": {"x-queue-type": "quorum"}}:
         assert apply({"queues": [same]}).endswith("there is no difference\n")
     assert apply({"queues": [{**queue, "type": "classic"}]}, status=1) == "hermes apply: 1 that differ stay as they are\n"
-    classic = {"queues": [{**queue, "name": "a", "type": "classic"}]}
+    classic = {"queues": [{**queue, "name": name, "type": "classic"} for name in ("a", "c")]}
+    assert "made 1" in apply(classic, "--yes")
+    assert api.get("queues/code/c")["type"] == "classic"
     assert apply(classic).endswith("there is no difference\n")
 
 
