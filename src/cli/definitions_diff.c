@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/mem.h"
+#include "base/password.h"
 #include "cli/text_safe.h"
 
 /* ---- what counts ---- */
@@ -360,6 +362,28 @@ objects_by_identity(const struct definitions_kind *kind, const json_t *list, con
 	return all;
 }
 
+/* A password in clear, and the hash that the node keeps of it. */
+static bool
+is_same_password(const json_t *text, const json_t *user)
+{
+	const char *hash = json_string_value(json_object_get(user, "password_hash")),
+	           *name = json_string_value(json_object_get(user, "hashing_algorithm"));
+	enum password_kind kind =
+	    password_kind_find(name != NULL ? span_of(name, strlen(name)) : SPAN_LIT(""));
+	char bytes[2 * PASSWORD_HASH_MAX];
+	struct password p;
+	size_t n;
+
+	if (hash == NULL || kind == PASSWORD_KINDS || !json_is_string(text) ||
+	    json_string_length(text) > PASSWORD_LEN_MAX || strlen(hash) > sizeof bytes)
+		return false;
+	n = base64_decode(hash, strlen(hash), bytes);
+	if (!password_from(&p, kind, span_of(bytes, n)))
+		return false;
+	password_init();
+	return password_is(&p, span_of(json_string_value(text), json_string_length(text)));
+}
+
 /* Both as objects_by_identity() has them. NULL: nothing that the file says differs. */
 static json_t *
 change_of(const struct definitions_kind *kind, const json_t *wanted, const json_t *known)
@@ -372,6 +396,9 @@ change_of(const struct definitions_kind *kind, const json_t *wanted, const json_
 	{
 		before = json_object_get(was, field);
 		if (before != NULL && json_equal(before, value))
+			continue;
+		if (kind->of == of_user && strcmp(field, "password") == 0 &&
+		    is_same_password(value, json_object_get(known, "item")))
 			continue;
 		(void)json_object_set_new(
 		    from, field, before != NULL ? json_incref(before) : json_null());

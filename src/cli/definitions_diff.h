@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Definitions of a file beside those of a node, kind by kind. Files say the same in several ways (tags as a text or a list, []
  * for no arguments): what counts of an object is brought into one form before it is compared. What a file does not say of
- * an object counts as the same. */
+ * an object counts as the same, and a password in clear if the node's hash is of it. */
 #ifndef CLI_DEFINITIONS_DIFF_H
 #define CLI_DEFINITIONS_DIFF_H
 

@@ -108,6 +108,7 @@ def test_what_a_file_does_not_say_stays(apply, made, broker):
     assert api.get("users/app") == {**before, "tags": ["policymaker"], "password_hash": other}
     assert "changed 1" in apply({"users": [{"name": "app", "password": "clear"}]}, "--yes")
     assert Api(broker, "app", "clear").get("whoami")["tags"] == ["policymaker"]
+    assert "there is no difference" in apply({"users": [{"name": "app", "password": "clear"}]})
     assert "changed 1" in apply({"vhosts": [{"name": "code", "tags": ["t"]}]}, "--yes")
     vhost = api.get("vhosts/code")
     assert (vhost["description"], vhost["tags"]) == ("as code", ["t"])
