@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
 import pty
+import select
 import subprocess
 import termios
 
@@ -49,6 +50,9 @@ def at_terminal(broker, words, answers=(), env=None, columns=0):
     def more(until):
         nonlocal said
         while until is None or until not in said:
+            if not select.select([master], [], [], 120 * SLOW)[0]:
+                process.kill()
+                raise AssertionError("nothing more comes: %r" % said)
             try:
                 piece = os.read(master, 65536)
             except OSError:         # the other side is closed
