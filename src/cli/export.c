@@ -69,18 +69,48 @@ write_plain(int fd, const json_t *doc)
 	return err;
 }
 
+/* Beside it, so that what is there stays if the disk is full. NULL: it has to be written in its place, for it is no file of
+ * ours, or nothing may be put beside it. The name is the caller's. */
+static char *
+open_beside(const char *path, int *fd)
+{
+	struct stat there;
+	bool is_there = lstat(path, &there) == 0;
+	char *beside;
+
+	if (is_there ? !S_ISREG(there.st_mode) || there.st_uid != geteuid() : errno != ENOENT)
+		return NULL;
+	beside = xasprintf("%s.XXXXXX", path);
+	*fd = mkostemp(beside, O_CLOEXEC); /* 0600 */
+	if (*fd >= 0 && (!is_there || fchmod(*fd, there.st_mode & 07777) == 0))
+		return beside;
+	if (*fd >= 0) {
+		(void)close(*fd);
+		(void)unlink(beside);
+	}
+	free(beside);
+	return NULL;
+}
+
 /* Password hashes are in it: others may not read a new file. */
 static int
 write_file(struct cli *c, const char *path, const json_t *doc)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, S_IRUSR | S_IWUSR);
+	int fd = -1, err;
+	char *beside = open_beside(path, &fd);
 	size_t n = strlen(path);
 	bool is_packed = n > 3 && strcmp(path + n - 3, ".gz") == 0;
-	int err;
 
+	if (beside == NULL)
+		fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, S_IRUSR | S_IWUSR);
 	if (fd < 0)
 		return cli_fail(c, "cannot write %s: %s", path, strerror(errno));
 	err = is_packed ? write_packed(fd, doc) : write_plain(fd, doc);
+	if (beside != NULL && err == 0 && rename(beside, path) != 0)
+		err = -errno;
+	if (beside != NULL && err != 0)
+		(void)unlink(beside);
+	free(beside);
 	return err == 0 ? CLI_OK : cli_fail(c, "cannot write %s: %s", path, strerror(-err));
 }
 

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 import gzip
 import json
+import subprocess
 
 import pytest
 
-from node import hermes
+from node import BINARY, SLOW, clean_env, hermes
 from shell import broker, cli, rows      # noqa: F401 (fixtures)
 
 QUEUE = {"name": "q", "durable": True, "auto_delete": False, "arguments": {}}
@@ -68,3 +69,19 @@ def test_import_as_json(broker):
     status, said = run({"queues": [bad, good]})
     assert status == 1 and (said["imported"], said["failed"]) == (1, 1)
     assert [error["object"] for error in said["errors"]] == ["queue 'w' in vhost '/'"] and said["errors"][0]["reason"]
+
+
+@pytest.mark.parametrize("name", ["kept.json", "kept.json.gz"])
+def test_export_that_has_no_room(broker, cli, tmp_path, name):
+    """The last one stays as it was, and nothing is left beside it."""
+    file = tmp_path / name
+    file.write_text("the last one")
+    file.chmod(0o640)
+    words = ["bash", "-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "bash", str(BINARY), "export", str(file)]
+    done = subprocess.run(words, env=clean_env({"HERMES_URL": broker.http_url}), stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=30 * SLOW)
+    assert done.returncode == 1 and "cannot write %s" % file in done.stderr, done.stderr
+    assert file.read_text() == "the last one" and list(tmp_path.iterdir()) == [file]
+    cli("export", file)
+    assert file.stat().st_mode & 0o777 == 0o640 and list(tmp_path.iterdir()) == [file]
+    cli("import", file)
