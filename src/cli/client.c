@@ -4,8 +4,11 @@
 #include "cli/client.h"
 
 #include <amqp_tcp_socket.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -145,6 +148,26 @@ open_plain(struct client_conn *k, const struct client_address *a)
 	return true;
 }
 
+/* A command that waits for messages, or for a node that holds it back, hears within a minute that the machine is gone. No
+ * heartbeats: what waits for a pager sends none. Where the system has no such option it waits as it would have. */
+static void
+watch_peer(int fd)
+{
+	static const struct {
+		int level, name, value;
+	} options[] = {
+		{ SOL_SOCKET, SO_KEEPALIVE, 1 },
+		{ IPPROTO_TCP, TCP_KEEPIDLE, 20 },
+		{ IPPROTO_TCP, TCP_KEEPINTVL, 10 },
+		{ IPPROTO_TCP, TCP_KEEPCNT, 4 },
+		{ IPPROTO_TCP, TCP_USER_TIMEOUT, 60000 },
+	};
+
+	for (size_t i = 0; i < COUNT_OF(options); i++)
+		(void)!setsockopt(fd, options[i].level, options[i].name, &options[i].value,
+		    sizeof options[i].value);
+}
+
 int
 client_open(struct client_conn *k, struct cli *c)
 {
@@ -154,10 +177,14 @@ client_open(struct client_conn *k, struct cli *c)
 	*k = (struct client_conn){ .cli = c, .hears_blocked = k->hears_blocked };
 	if (status != CLI_OK)
 		return status;
-	if (!(a.is_tls ? open_tls(k, &a) : open_plain(k, &a)) || !log_in(k, &a)) {
-		client_close(k);
+	if (a.is_tls ? open_tls(k, &a) : open_plain(k, &a)) {
+		watch_peer(amqp_get_sockfd(k->amqp));
+		status = log_in(k, &a) ? CLI_OK : CLI_FAILED;
+	} else {
 		status = CLI_FAILED;
 	}
+	if (status != CLI_OK)
+		client_close(k);
 	client_address_fini(&a);
 	return status;
 }

@@ -54,6 +54,19 @@ def test_as_they_come(broker, started):
     assert (ok.message_count, ok.consumer_count) == (0, 0)
 
 
+def test_a_machine_that_is_gone(broker, started):
+    """A node that has vanished answers no probe: the system asks for it while the command waits."""
+    broker.raw().channel().declare("probed", durable=True)
+    started("probed")
+    wait_for(lambda: consumers(broker, "probed") == 1)
+
+    def timers():
+        rows = [row.split() for row in open("/proc/net/tcp").read().splitlines()[1:]]
+        return [row[5][:2] for row in rows if row[2].endswith(":%04X" % broker.port) and row[3] == "01"]
+    # 02: of keepalive; the tests' own connections have none
+    wait_for(lambda: "02" in timers())
+
+
 def test_no_more_than_asked_for(broker, consume):
     chan = broker.raw().channel()
     queue = chan.declare("some").queue
