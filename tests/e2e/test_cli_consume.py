@@ -56,7 +56,7 @@ def test_as_they_come(broker, started):
 
 def test_a_machine_that_is_gone(broker, started):
     """A node that has vanished answers no probe: the system asks for it while the command waits."""
-    broker.raw().channel().declare("probed", durable=True)
+    broker.raw().channel().declare("probed")
     started("probed")
     wait_for(lambda: consumers(broker, "probed") == 1)
 
